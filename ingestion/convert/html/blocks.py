@@ -325,6 +325,7 @@ def _spread(table: HtmlElement) -> None:
     if not select(table, f"{ROWS}/*[@rowspan]"):
         return
     rows = select(table, ROWS)
+    widest = max(map(len, rows))
     spanning: dict[int, tuple[HtmlElement, int]] = {}  # by column, a cell and how many rows it spans yet
     for number, row in enumerate(rows):
         if number and row.getparent() is not rows[number - 1].getparent():
@@ -343,7 +344,7 @@ def _spread(table: HtmlElement) -> None:
                 cell = E.td() if select(cell, _LAYOUT) else deepcopy(cell)
                 cell.tail = None
                 row.insert(len(row) - len(cells), cell)
-            if left > 1:
+            if left > 1 and len(spanning) < widest:
                 spanning[column] = cell, left - 1
             column += max(1, _span(cell, "colspan"))
 

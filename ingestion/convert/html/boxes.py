@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from itertools import islice
 
 from lxml.html import HtmlElement
+from lxml.html.builder import E
 
 from ingestion.convert.document import KINDS
 from ingestion.convert.html.dom import ROWS, drop, drop_all, has_class, put_label, select, text_of
@@ -114,13 +115,10 @@ def _table_of_note(box: HtmlElement, named: bool) -> HtmlElement | None:
 
 def _icon(cell: HtmlElement) -> str:
     """What the cell says, or its picture: its title, description or file name. The words are in the page's language."""
-    image = next(cell.iter("img", "i"), None)
-    said = (
-        []
-        if image is None
-        else [image.get("title"), image.get("alt"), (image.get("src") or "").rpartition("/")[2].partition(".")[0]]
-    )
-    return next((text for one in (text_of(cell), *said) if (text := (one or "").strip("[]:! "))), "")
+    image = next(cell.iter("img", "i"), E.i())
+    file = (image.get("src") or "").rpartition("/")[2].partition(".")[0]
+    said = (text_of(cell), image.get("title"), image.get("alt"), file)
+    return next((text for one in said if (text := (one or "").strip("[]:! "))), "")
 
 
 def _unwrapped(table: HtmlElement) -> tuple[str, HtmlElement | None]:

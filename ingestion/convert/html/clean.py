@@ -251,8 +251,9 @@ def _unlink_notes(root: HtmlElement, base: str) -> None:
     for link in list(root.iter("a")):
         mark = text_of(link).strip("[]()")
         if mark.isdecimal() and _place(link, base) and next(link.iterancestors(*HEADINGS, "pre"), None) is None:
-            around = [one for one in link.iterancestors(*_IN_LINE) if text_of(one).strip("[]()") == mark]
-            whole = around[-1] if around else link
+            whole = link
+            while whole.getparent().tag in _IN_LINE and text_of(whole.getparent()).strip("[]()") == mark:
+                whole = whole.getparent()
             whole.clear(keep_tail=True)
             whole.text = f" [{mark}]"
             whole.drop_tag()

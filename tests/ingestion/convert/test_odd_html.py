@@ -1,5 +1,6 @@
 """HTML that hides its text from a converter: each kind has at least three forms, and the Markdown that readers of the page would write."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -164,6 +165,19 @@ def test_twoslash_leaves_the_lines_of_code() -> None:
     code = "\n".join(line.format(menu.format(name), number) for number, name in enumerate("abc"))
     made = convert(SourceText(URL, f"<main><h1>T</h1><pre class=twoslash><code>{code}</code></pre></main>")).markdown
     assert made == "# T\n\n```\nlet a = 0\nlet b = 1\nlet c = 2\n```\n"
+
+
+def test_hostile_tables_and_nests_take_no_time() -> None:
+    """Stairs of cells that span all rows, articles and forms within each other."""
+    stairs = "<table>" + "<tr><td rowspan=9999 colspan=9999>1</td></tr>" * 3000 + "</table>"
+    nests = "".join(
+        f"<{tag}>" * 3000 + f"{LONG}" + f"</{tag}>" * 3000 for tag in ("article", "form", "aside", "footer")
+    )
+    links = "<span>" * 3000 + "<a href=#a>1</a>" * 3000 + "</span>" * 3000
+    started = time.process_time()
+    for body in (stairs, nests, links):
+        assert "1" in convert(SourceText(URL, f"<main><h1>T1</h1>{body}</main>")).markdown
+    assert time.process_time() - started < 20
 
 
 REPORTED = {

@@ -13,6 +13,7 @@ from app.core.settings import Settings
 from docs_assistant.cli.ingest import index as index_sites
 from docs_assistant.cli.ingest import plan
 from ingestion.entry import Listing
+from ingestion.options import RunOptions
 from ingestion.publish.recorded import records_of
 from ingestion.sources import OwnDocumentation, Source
 from tests.docs_assistant.cli.stored_index import Index
@@ -38,7 +39,7 @@ def run(index: Index) -> Callable[..., tuple[str, GenerationInfo | None]]:
 
     def running(*named: str, replaces: bool = False, own: str = OWN) -> tuple[str, GenerationInfo | None]:
         sources, lines = asyncio.run(plan(settings, named, own, replaces=replaces))
-        report = asyncio.run(index_sites(settings, sources, replace=replaces)) if sources else None
+        report = asyncio.run(index_sites(settings, sources, RunOptions(replace=replaces))) if sources else None
         return "\n".join(lines), report.published if report else None
 
     return running

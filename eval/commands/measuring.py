@@ -35,6 +35,7 @@ from eval.commands.options import (
     saved_file,
 )
 from eval.files import EvaluationError, write_json_lines, write_text
+from eval.measure.conversations import asked_second, figures
 from eval.measure.faults import Kept, Meaning, measure
 from eval.measure.gate import drops, judge, save_baseline
 from eval.measure.refusals import Refusals, decide
@@ -44,7 +45,7 @@ from eval.measure.retrieval import DEPTH, Finder, Plan, curve, evaluate, follow_
 from eval.measure.tables import comparison_text, drops_text, refusals_text, result_text, verdict_line
 from eval.questions.cases import Case, load_cases, load_unanswerable, sample
 from eval.questions.labels import load_labels, relevant_chunks
-from eval.questions.own_docs import ANSWERABLE, UNANSWERABLE, indexed_docs, own_set
+from eval.questions.own_docs import ANSWERABLE, IN_CONVERSATION, UNANSWERABLE, indexed_docs, own_set
 from eval.reports.pages import answers_page, refusals_page, retrieval_page
 
 WITHOUT_MODEL: Mapping[str, Any] = {**NO_MODEL, "summaries": False, "questions": False}
@@ -133,7 +134,14 @@ async def measure_docs(options: Options, settings: Settings) -> Result:
             async with opened(own, by_meaning=True) as assistants:
                 with progress_bar("Quoting") as progress:
                     quoted = await quotations(assistants.get(""), cases, plan.parallel, progress)
-            return replace(result, config={**result.config, "quotations": quoted})
+                # a question set of another state of the documentation says nothing of conversations
+                second = {} if options.questions else await _asked_second(Finder(assistants), plan)
+            return replace(result, config={**result.config, "quotations": quoted, "conversations": second})
+
+
+async def _asked_second(finder: Finder, plan: Plan) -> Mapping[str, Any]:
+    with own_set(IN_CONVERSATION) as path, progress_bar("Asking in conversations") as progress:
+        return figures(await asked_second(finder, load_cases(path), plan, progress))
 
 
 @asynccontextmanager

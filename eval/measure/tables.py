@@ -81,6 +81,13 @@ def _facts(result: Result) -> list[str]:
         f"the median answer has {quoted['characters']:.0f} characters."
         for quoted in config.get("quotations", ())
     ]
+    if second := config.get("conversations"):
+        lines.append(
+            f"Asked second in a conversation, {100 * second['changed']:.1f} % of {second['alone']} questions that stand alone have another"
+            f" first section than alone; {100 * second['found']:.1f} % of {second['back']} that point back find their page,"
+            f" {100 * second['first']:.1f} % first."
+        )
+        lines += [f"  {text}" for text in second["wrong"]]
     if ms:
         lines.append(
             f"Search took {ms['p50']:.0f} ms (median), {ms['p95']:.0f} ms (p95), {config.get('parallel', 1)} at once."

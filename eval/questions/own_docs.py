@@ -26,6 +26,7 @@ from ingestion.run import ingest
 SITE = "http://docs.localhost"  # always the same, because addresses are indexed too
 ANSWERABLE = "docs.jsonl"
 UNANSWERABLE = "docs_unanswerable.jsonl"
+IN_CONVERSATION = "conversations.jsonl"
 
 
 @contextmanager

@@ -5,10 +5,11 @@ import pytest
 from app.core.prompts import load_prompts
 from app.routes.html_pages import find_docs
 from app.text.language import LanguageDetector
+from eval.measure.conversations import ALONE, BACK
 from eval.questions.cases import Case, load_cases
 from eval.questions.documents import Documents
 from eval.questions.evidence import check_form, check_pages, counts, holds, is_copied
-from eval.questions.own_docs import UNANSWERABLE, own_set
+from eval.questions.own_docs import IN_CONVERSATION, UNANSWERABLE, own_set
 
 PAGE = "A volume has **10 GiB** by default and grows on demand when its claim is edited by you."
 URL = "https://docs.example.org/en/volumes"
@@ -86,3 +87,16 @@ def test_our_unanswerable_questions_are_their_own_set():
         asked = {one.question for one in load_cases(other)}
     assert len(lines) >= 20
     assert not any(question in line for line in lines for question in asked)
+
+
+def test_our_conversations_are_of_two_kinds():
+    """As many questions that stand alone as such that point back, in each language, about pages that exist."""
+    with own_set(IN_CONVERSATION) as path:
+        cases = load_cases(path)
+    assert counts(cases) == dict.fromkeys(counts(cases), len(cases) // 4)
+    assert set(counts(cases)) == {(lang, kind) for lang in ("cs", "en") for kind in (ALONE, BACK)}
+    folder = find_docs()
+    assert [doc for one in cases for doc in one.relevant if not (folder.parent / f"{doc}.md").is_file()] == []
+    short = [one for one in cases if one.variant == ALONE]
+    assert [one.question for one in short if len(one.question.split()) > 3 or one.standalone] == []
+    assert all(one.standalone for one in cases if one.variant == BACK)

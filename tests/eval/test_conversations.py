@@ -1,10 +1,13 @@
-"""`eval conversations`: follow-ups with their conversation against the same questions spelled out."""
+"""Follow-ups against the same questions spelled out (`eval conversations`), and what an earlier question does to the next one."""
+
+from dataclasses import replace
 
 import lxml.html
 import pytest
 
-from app.core.turn import Message
+from app.core.turn import Message, Request
 from eval.files import EvaluationError
+from eval.measure.conversations import asked_second, figures
 from eval.measure.result import load_result
 from eval.measure.retrieval import ASKED, SPELLED_OUT, Plan, follow_ups
 from eval.questions.cases import Case, load_cases
@@ -62,3 +65,31 @@ async def test_follow_ups_are_compared_with_their_spelled_out_form(conversations
     assert f"{ASKED} minus {SPELLED_OUT}" in text
     with pytest.raises(EvaluationError, match="is a conversation"):
         await follow_ups(finder, [Case("x", "en", "q", "d")], Plan())
+
+
+class Carrying:
+    """A finder that reads all questions of a conversation as one, as nobody should."""
+
+    def __init__(self, finder):
+        self.finder = finder
+
+    async def assess(self, request: Request):
+        whole = " ".join(message.content for message in request.messages)
+        return await self.finder.assess(replace(request, messages=(Message("user", whole),)))
+
+
+async def test_what_an_earlier_question_changes_is_counted(lookup, write_jsonl):
+    """A question that stands alone keeps what it finds alone; one that points back finds its page only with the earlier one."""
+    asked = {"doc": "en/volumes", "lang": "en"}
+    about = [{"role": "user", "content": "password of a login token"}]
+    alone = {**asked, "id": "a", "variant": "alone", "messages": [*about, {"role": "user", "content": "storage"}]}
+    back = {**asked, "id": "b", "variant": "back", "messages": [FIRST[0], {"role": "user", "content": "and how big?"}]}
+    cases = load_cases(write_jsonl("second.jsonl", alone, back))
+    by_last = figures(await asked_second(lookup(TEXTS), cases, Plan()))
+    assert by_last["wrong"] == ["'and how big?' after 'what is the claim': nothing"]
+    assert (by_last["changed"], by_last["found"], by_last["first"]) == (0.0, 0.0, 0.0)
+    by_all = figures(await asked_second(Carrying(lookup(TEXTS)), cases, Plan()))
+    assert by_all["wrong"] == [f"'storage' after {about[0]['content']!r}: {SITE}/en/login, {SITE}/en/volumes alone"]
+    assert (by_all["changed"], by_all["found"], by_all["first"]) == (1.0, 1.0, 1.0)
+    with pytest.raises(EvaluationError, match="a: its 'variant' must be alone or back"):
+        await asked_second(lookup(TEXTS), [replace(cases[0], variant="")], Plan())

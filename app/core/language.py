@@ -118,6 +118,7 @@ class Questions(Part):
     smalltalk: FoldedWords
     question_words: FoldedWords = frozenset()
     asking: FoldedWords = frozenset()
+    more: FoldedWords = frozenset()
     whole: FoldedWords = frozenset()
     covering: FoldedWords = frozenset()
     unsuggested: FoldedWords = frozenset()

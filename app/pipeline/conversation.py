@@ -31,9 +31,8 @@ log = logging.getLogger("app.pipeline")
 
 KEPT_MESSAGES = 6
 KEPT_CHARACTERS = 1500
-FEWEST_CONTENT_WORDS = 2
 MOST_REFERRING = 3  # content words: in a longer question "it" points to the question's own words
-MOST_OPENED = 4  # content words after "And ..."
+MOST_OPENED = 4  # content words after "And ...", and of a brief question
 _CITATION = re.compile(r" ?\[\d{1,3}(?:\s*[,;]\s*\d{1,3})*\](?!\()")
 
 
@@ -84,32 +83,39 @@ def _heading(texts: tuple[str, ...]) -> re.Pattern[str]:
 
 
 def referred(messages: Sequence[Message], language: Language) -> str:
-    """The earlier question that the last one refers to; empty if the last one stands on its own.
+    """The earlier question that the last one points back to; empty if the last one stands alone."""
+    *_, last = [message.content for message in messages if message.role == "user" and message.content.strip()] or [""]
+    return question_before(messages, language) if points_back(last, language) else ""
 
-    It refers to it if it has hardly a content word ("For how long?"), or few and a word that refers ("And ...", "it").
+
+def question_before(messages: Sequence[Message], language: Language) -> str:
+    """The newest question before the last one that isn't small talk; empty if there is none."""
+    *before, _ = [m.content.strip() for m in messages if m.role == "user" and m.content.strip()] or [""]
+    return next((question for question in reversed(before) if not is_smalltalk(question, language)), "")
+
+
+def points_back(question: str, language: Language) -> bool:
+    """True if a question needs an earlier one: it has few content words and a word that refers ("And ...", "it"), or none but those
+    that ask for more of the same ("For how long?", "Give me an example").
     """
-    *before, last = [m.content.strip() for m in messages if m.role == "user" and m.content.strip()] or [""]
-    before = [question for question in before if not is_smalltalk(question, language)]
-    if not before:
-        return ""
-    written = words(last)
-    said = [fold(word) for word in written]
-    content = [word for word in written if fold(word) not in language.traits.stopwords]
-    if said[:1] and said[0] in language.questions.openers:
-        refers = len(content) <= MOST_OPENED
-    elif language.questions.references.intersection(said):
-        refers = len(content) <= MOST_REFERRING
-    else:
-        refers = len(content) < FEWEST_CONTENT_WORDS and not any(
-            _is_name(word, language) for word in set(written[1:]).intersection(content)
-        )
-    return before[-1] if refers else ""
+    said, content = _said(question, language)
+    questions, begins = language.questions, f"{'-'.join(said)}-"
+    if any(begins.startswith(f"{opener}-") for opener in questions.openers):
+        return len(content) <= MOST_OPENED
+    if not questions.references.isdisjoint(said):
+        return len(content) <= MOST_REFERRING
+    return questions.more.issuperset(content)
 
 
-def _is_name(word: str, language: Language) -> bool:
-    """True if a word is a name ("Kubernetes"). An acronym such as CPU isn't: it is a property of many things."""
-    capital = word[1:] != word[1:].lower() if language.traits.nouns_capitalised else word[:1].isupper()
-    return capital and not word.isupper()
+def is_brief(question: str, language: Language) -> bool:
+    """True if a question has so few content words that it may not say what it is about."""
+    return len(_said(question, language)[1]) <= MOST_OPENED
+
+
+def _said(question: str, language: Language) -> tuple[list[str], list[str]]:
+    """The words of a question, and those of them that aren't function words."""
+    said = [fold(word) for word in words(question)]
+    return said, [word for word in said if word not in language.traits.stopwords]
 
 
 @dataclass(frozen=True)
@@ -213,8 +219,11 @@ async def ask_about(step: Asking, turn: Turn, prompt: str, *, max_tokens: int = 
     Raises `ModelError` as `ask_helper` does.
     """
     system = step.prompts.render(turn.asked.language, prompt, **values)
-    history = earlier(turn.request.messages, step.prompts)
-    messages = [Message("system", system), Message("user", conversation(turn.asked.text, history))]
+    asked = turn.asked
+    # of a brief question that stands alone, an earlier one says nothing but another subject
+    alone = not asked.referred and is_brief(asked.text, step.prompts.language(asked.language))
+    history = () if alone else earlier(turn.request.messages, step.prompts)
+    messages = [Message("system", system), Message("user", conversation(asked.text, history))]
     return await ask_helper(step.name, step.model, messages, turn, step.settings, max_tokens=max_tokens)
 
 

@@ -25,7 +25,7 @@ from app.models.guarded import Embedder
 from app.models.postprocessor import Postprocessor, Scores, objects, open_postprocessor
 from app.pipeline.runner import Changes, Plan, Step
 from app.pipeline.steps.cite import Cite
-from app.pipeline.steps.first_search import FirstSearch
+from app.pipeline.steps.first_search import CarryOver, FirstSearch
 from app.pipeline.steps.own_retriever import OwnRetrieve
 from app.pipeline.steps.postprocess import Postprocess
 from app.pipeline.steps.relevance import Overview, Relevance
@@ -109,7 +109,9 @@ def _cite(tools: Tools) -> Cite:
 
 
 _FACTORIES = (
-    *map(factory_of, (Detect, FirstSearch, Refine, Keywords, Probe, Retrieve, Relevance, Overview, Synthesize)),
+    *map(
+        factory_of, (Detect, CarryOver, FirstSearch, Refine, Keywords, Probe, Retrieve, Relevance, Overview, Synthesize)
+    ),
     StepFactory(Cite, _cite),
 )
 

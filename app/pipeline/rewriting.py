@@ -41,7 +41,8 @@ def fault_of_rewrite(rewrite: str, turn: Turn, prompts: Prompts) -> str:
     """What a rewrite of the question does that no rewrite does; empty if it is a rewrite.
 
     A rewrite asks. It has the names and numbers of the question and most of its words, and most of its own words are from the question
-    or the conversation: weak models answer the question, or ask another one.
+    or the conversation: weak models answer the question, or ask another one. To a question that stands alone, it adds no word of the
+    conversation.
     """
     question, language = turn.asked.text, prompts.language(turn.asked.language)
     if not rewrite:
@@ -53,11 +54,18 @@ def fault_of_rewrite(rewrite: str, turn: Turn, prompts: Prompts) -> str:
     small = fold(rewrite)
     if missing := next((name for name in _names(question) if fold(name) not in small), ""):
         return f"lacks {missing}"
-    asked, said = (_substance(text, language) for text in (question, rewrite))
+    return _fault_of_words(rewrite, turn, language)
+
+
+def _fault_of_words(rewrite: str, turn: Turn, language: Language) -> str:
+    asked, said = (_substance(text, language) for text in (turn.asked.text, rewrite))
     if _shared(asked, said) < MOST * len(asked):
         return "asks something else"
-    earlier = (message.content for message in turn.request.messages)
-    return "adds too much" if _shared(said, roots(" ".join((question, *earlier)))) < MOST * len(said) else ""
+    own, before = roots(turn.asked.text), roots(" ".join(message.content for message in turn.request.messages[:-1]))
+    if _shared(said, own | before) < MOST * len(said):
+        return "adds too much"
+    added = [word for word in said if not _shared([word], own)]
+    return "" if turn.asked.referred or not _shared(added, before) else "brings an earlier subject"
 
 
 def new_in(text: str, question: str, language: Language) -> Literal["nothing", "again", "new"]:

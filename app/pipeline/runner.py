@@ -58,8 +58,8 @@ Plan = tuple[Group, ...]
 
 
 async def ran_early(step: Step, turn: Turn) -> tuple[Changes, EarlyRun]:
-    """The changes of a step that another step runs before its turn, and the record with which the runner doesn't run it again."""
-    changes = await step(turn)
+    """The changes of a step that another step runs before its turn, and the record with which it isn't run again."""
+    changes = await _changes(step, turn)
     return changes, EarlyRun(step, _given(step, turn), changes)
 
 

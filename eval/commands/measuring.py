@@ -35,7 +35,7 @@ from eval.commands.options import (
     saved_file,
 )
 from eval.files import EvaluationError, write_json_lines, write_text
-from eval.measure.conversations import asked_second, figures
+from eval.measure.conversations import asked_second, failures, figures
 from eval.measure.faults import Kept, Meaning, measure
 from eval.measure.gate import drops, judge, save_baseline
 from eval.measure.refusals import Refusals, decide
@@ -248,10 +248,12 @@ async def gate(options: Options, settings: Settings) -> int:
     lines.append(
         f"Passed: nothing dropped by {allowed}." if verdict.passed else f"FAILED: marked rows dropped by {allowed}."
     )
+    failed = failures(result.config.get("conversations", {}))
+    lines += [f"FAILED: {failure}." for failure in failed]
     if lost := len(result.failed) or result.malformed:
         lines.append(f"{len(result.failed)} questions and {result.malformed} judgements failed: run it again first.")
     sys.stdout.write("\n".join(lines) + "\n")
-    return OK if verdict.passed and not lost else FAILED
+    return OK if verdict.passed and not lost and not failed else FAILED
 
 
 @command(

@@ -1,6 +1,6 @@
 """Measures what an earlier question does to the next one: nothing to one that stands alone, and it is what one that points back needs."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,6 +13,8 @@ from eval.questions.documents import Documents
 
 ALONE, BACK = "alone", "back"
 """The two kinds of questions of a set, as their variants: those that stand alone, and those that point back."""
+GOALS: Mapping[str, float] = {"changed": 0.05, "found": 0.85}
+"""The largest share of questions that stand alone whose first section changes, and the smallest one of the others that find their page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,3 +85,18 @@ def figures(outcomes: Sequence[Second]) -> dict[str, Any]:
         "first": sum(one.rank == 1 for one in back) / max(len(back), 1),
         "wrong": [one.text for one in outcomes if one.wrong],
     }
+
+
+def failures(measured: Mapping[str, Any]) -> list[str]:
+    """The goals that these figures don't reach; none for no figures."""
+    if not measured:
+        return []
+    changed, found = measured["changed"], measured["found"]
+    failed = []
+    if changed > GOALS["changed"]:
+        failed.append(
+            f"{changed:.0%} of the questions that stand alone change behind another, {GOALS['changed']:.0%} may"
+        )
+    if found < GOALS["found"]:
+        failed.append(f"{found:.0%} of the questions that point back find their page, {GOALS['found']:.0%} should")
+    return failed

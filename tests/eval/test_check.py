@@ -93,6 +93,7 @@ def test_our_conversations_are_of_two_kinds():
     """As many questions that stand alone as such that point back, in each language, about pages that exist."""
     with own_set(IN_CONVERSATION) as path:
         cases = load_cases(path)
+    assert len(cases) >= 120
     assert counts(cases) == dict.fromkeys(counts(cases), len(cases) // 4)
     assert set(counts(cases)) == {(lang, kind) for lang in ("cs", "en") for kind in (ALONE, BACK)}
     folder = find_docs()

@@ -6,12 +6,15 @@ import lxml.html
 import pytest
 
 from app.core.turn import Message, Request
+from docs_assistant.cli import main
 from eval.files import EvaluationError
-from eval.measure.conversations import asked_second, figures
-from eval.measure.result import load_result
+from eval.measure.conversations import asked_second, failures, figures
+from eval.measure.gate import save_baseline
+from eval.measure.result import RETRIEVAL, Result, load_result
 from eval.measure.retrieval import ASKED, SPELLED_OUT, Plan, follow_ups
 from eval.questions.cases import Case, load_cases
 from eval.reports.pages import retrieval_page
+from tests.eval.conftest import found
 
 SITE = "https://docs.example.org"
 TEXTS = {f"{SITE}/en/volumes": "storage claim size", f"{SITE}/en/login": "login password token expiry"}
@@ -93,3 +96,19 @@ async def test_what_an_earlier_question_changes_is_counted(lookup, write_jsonl):
     assert (by_all["changed"], by_all["found"], by_all["first"]) == (1.0, 1.0, 1.0)
     with pytest.raises(EvaluationError, match="a: its 'variant' must be alone or back"):
         await asked_second(lookup(TEXTS), [replace(cases[0], variant="")], Plan())
+
+
+def test_the_gate_has_goals_for_both_kinds(tmp_path, capsys):
+    """A result without these figures, as of a site's own set, has none to miss."""
+    case = Case("a", "en", "claim size", "en/volumes")
+    measured = {"alone": 60, "changed": 0.05, "back": 60, "found": 0.85, "first": 0.8, "wrong": []}
+    assert failures({}) == failures(measured) == []
+    for figure, text in (
+        ({"changed": 0.06}, "6% of the questions that stand alone"),
+        ({"found": 0.84}, "84% of the questions that point"),
+    ):
+        result = Result(RETRIEVAL, (found(case, 1),), {"conversations": measured | figure}, 5)
+        result.save(tmp_path / "after.json")
+        save_baseline(result, tmp_path / "before.json")
+        assert main(["eval", "gate", str(tmp_path / "after.json"), "--baseline", str(tmp_path / "before.json")]) == 1
+        assert f"FAILED: {text}" in capsys.readouterr().out

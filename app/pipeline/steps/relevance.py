@@ -275,6 +275,13 @@ async def best_coverage(
     return max(0.0, min(1.0, covered + nearness)) if texts and passages else 0.0
 
 
+async def says(hit: Hit, text: str, language: str) -> bool:
+    """True if a hit has a word of the text, or its stem."""
+    (passage,) = await off_loop(partial(_passages, [hit]), len(hit.chunk.embedded_text))
+    tokens = {token for word in _words(text.split(), language) for token in word.tokens}
+    return any(not token.endswith(PREFIX_MARK) for token in tokens.intersection(passage.tokens))
+
+
 def _in_passing(words: Sequence[Word], hits: Sequence[Hit], rarity: Rarity) -> bool:
     """True if the question has a single word besides function words, one that many texts have and no heading found.
 

@@ -80,9 +80,9 @@ async def detect(*messages: tuple[str, str]) -> dict:
 async def test_detect_takes_the_last_question_and_its_own_language() -> None:
     """An earlier language counts only where the question shows none."""
     before = (("user", "Jak si požádám o projekt?"), ("assistant", "Takto."))
-    for asked, language in ((" How long does it take? ", "en"), ("512", "cs")):
+    for asked, language, referred in ((" How long does it take? ", "en", before[0][1]), ("512", "cs", "")):
         found = await detect(*before, ("user", asked))
-        assert found == {"asked": Question(asked.strip(), language, referred=before[0][1]), "reply": None}
+        assert found == {"asked": Question(asked.strip(), language, referred=referred), "reply": None}
     assert (await detect(("user", "imagepullbackoff notebook")))["asked"].unsure
 
 
@@ -100,7 +100,20 @@ async def test_detect_takes_the_last_question_and_its_own_language() -> None:
         ("What is Omero?", False),
         ("What about Kubernetes?", True),
         ("And the CPU limit of Kubernetes?", True),
-        ("Omero", True),
+        ("Omero", False),
+        ("braille", False),
+        ("Tell me about braille", False),
+        ("místo na disku", False),
+        ("barvy", False),
+        ("v-if", False),
+        ("Is there a webhook?", False),
+        ("Proč nejde přihlášení?", False),
+        ("why?", True),
+        ("and how do I type it", True),
+        ("give me an example", True),
+        ("Dej mi prosím příklad", True),
+        ("více podrobností", True),
+        ("Jak velké smí být?", True),
     ],
 )
 async def test_a_question_refers_to_the_one_before_only_when_it_says_so(question: str, refers: bool) -> None:
@@ -125,7 +138,7 @@ async def test_refine_sends_the_conversation_without_our_source_list(llm: FakeLL
         Message("user", "A kolik paměti?"),
     )
     step = Refine(model, PROMPTS, SETTINGS, DETECTOR)
-    changes = await step(turn("A kolik paměti?", "cs", request=Request(messages)))
+    changes = await step(turn("A kolik paměti?", "cs", request=Request(messages), referred=messages[0].content))
     assert changes == {"refined": Question("Kolik paměti mohu mít v JupyterHubu?", "cs")}
     system, user = (m["content"] for m in llm.calls[0]["messages"])
     assert "neodpovídej" in system

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from app.core.prompts import load_prompts
@@ -72,6 +74,21 @@ def test_a_rewrite_may_have_what_the_conversation_is_about() -> None:
     follow_up = asked("And memory?", referred="What do notebooks in JupyterHub have by default?")
     assert fault_of_rewrite(rewrite, follow_up, PROMPTS) == ""
     assert fault_of_rewrite(rewrite, asked("And memory?"), PROMPTS) == "adds too much"
+
+
+def test_a_rewrite_of_a_question_that_stands_alone_brings_no_earlier_subject() -> None:
+    """Only one that points back takes a word of the conversation along; words of its own are none of it."""
+    before = "What do screen readers need?"
+    alone = asked("braille display", referred=before)
+    alone = alone.changed(asked=replace(alone.asked, referred=""))
+    assert fault_of_rewrite("Which screen reader has a braille display?", alone, PROMPTS) == "brings an earlier subject"
+    assert fault_of_rewrite("How do I use a braille display?", alone, PROMPTS) == ""
+    assert (
+        fault_of_rewrite(
+            "Which screen reader has a braille display?", asked("and braille display", referred=before), PROMPTS
+        )
+        == ""
+    )
 
 
 async def test_the_model_is_asked_to_rewrite_what_needs_it_alone(llm: FakeLLM, model: Model) -> None:

@@ -144,7 +144,7 @@ async def test_a_search_that_is_sure_asks_nobody_for_help(index: Index, llm: Fak
             llm.reply = helpers()
             trace = await traced(assistants, asked(question))
             steps = by_name(trace)
-            assert list(steps)[:4] == ["detect", "first_search", "refine", "keywords"]
+            assert list(steps)[:5] == ["detect", "carry_over", "first_search", "refine", "keywords"]
             assert steps["first_search"].end <= steps["keywords"].start
             assert steps["first_search"].output["sure"] is not bool(asked_for)
             assert len(steps["keywords"].calls) == asked_for

@@ -32,6 +32,7 @@ const en = {
   does: {
     detect: "Finds the language of the question, and whether something is asked at all.",
     curated: "Looks for an answer that an editor has written for such questions.",
+    carry_over: "Searches for a brief question alone; carries the one before it over if only both together find something.",
     first_search: "Searches first, and leaves out the helper calls if the question alone finds its page.",
     analyze: "A model rewrites the question and writes keywords, in one call.",
     refine: "A model rewrites the question so that it says all by itself.",
@@ -180,6 +181,7 @@ const cs: TraceTexts = {
   does: {
     detect: "Pozná jazyk otázky, a zda se vůbec na něco ptá.",
     curated: "Hledá odpověď, kterou pro takové otázky napsal redaktor.",
+    carry_over: "Krátkou otázku hledá samotnou; předchozí k ní přibere, jen když něco najdou až obě dohromady.",
     first_search: "Nejdřív hledá, a když stránku najde už sama otázka, vynechá pomocná volání.",
     analyze: "Model jedním voláním přeformuluje otázku a napíše klíčová slova.",
     refine: "Model přeformuluje otázku tak, aby byla srozumitelná sama.",

@@ -22,9 +22,9 @@ _NO_CODE = (
 )
 _WITHOUT_PRE = (
     "//div[{fragment} and div[{line}]]"  # Doxygen
-    "|//xmp|//listing|//*[self::code or self::samp or self::tt][br and not(ancestor::pre)]"
+    "|//xmp|//listing|//br/parent::*[self::code or self::samp or self::tt][not(ancestor::pre)]"
     "|//div[{codehilite} or {hljs} or {prettyprint} or {sourceCode} or {shiki}][not(.//pre or .//p or .//div or .//table)]"
-    "|//*[self::div or self::code or self::p][contains(concat(translate(@style, ' ', ''), ';'), 'white-space:pre;')]"
+    "|//*[@style][self::div or self::code or self::p][contains(concat(translate(@style, ' ', ''), ';'), 'white-space:pre;')]"
     "[self::div or contains(., '\n')][not(ancestor::pre or .//pre or .//p or .//div or .//table or .//ul)]"
 )
 """Code in lines without a `<pre>`, set so by its style, or by line breaks."""

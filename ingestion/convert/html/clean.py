@@ -46,7 +46,7 @@ _ROOTS = (
 )
 _UNREAD = (
     "//*[{sr-only} or {visually-hidden} or {visuallyhidden} or {screen-reader-text} or {screen-reader-only} or {a11y-hidden}]",
-    "//*[self::template or self::clipboard-copy or @role='tooltip' or @role='status']|//*[{clipboard-copy-txt}]",
+    "//template|//clipboard-copy|//*[{clipboard-copy-txt}]|//*[@role][@role='tooltip' or @role='status']",
     "//*[{twoslash-popup-container} or {twoslash-floating} or {v-popper__popper} or {twoslash-meta-line} or {twoslash-tag-line}]",
     "//*[{twoslash-completion-list} or {twoslash-completion-container} or {twoslash-popup-info} or {twoslash-popup-code}]",
     "//*[{twoslash-error-box} or {twoslash-custom-box} or {twoslash-static-container} or {meta-line} or {error-behind}]",
@@ -69,9 +69,8 @@ _DROPPED = (
     "//*[{edit-this-page} or {edit-link} or {prev-next} or {breadcrumbs} or {wy-breadcrumbs} or {viewcode-link}]",
     "//*[{cookie-banner} or {cookie-consent} or {toc} or {table-of-contents} or {contents-local}]|//*[@id='toc']",
     "//span[{lang} and following-sibling::pre]|//div[{toolbar} and preceding-sibling::pre]",
-    "//*[@role='navigation' or @role='search' or @role='contentinfo' or @role='menu' or @role='menubar' or @role='toolbar']",
-    "//*[@role='dialog' or @role='alertdialog']",
-    "//*[{navheader} or {navfooter} or {navigation} or {online-navigation} or {nav-panel} or {navbar} or {pager}]",
+    "//*[@role][contains(' navigation search contentinfo menu menubar toolbar dialog alertdialog ', concat(' ', @role, ' '))]",
+    "//*[{navheader} or {navfooter} or {NAVHEADER} or {NAVFOOTER} or {navigation} or {online-navigation} or {nav-panel} or {navbar} or {pager}]",
     "//*[{topNav} or {bottomNav} or {subNav} or {skip-link}]|//table[starts-with(@summary, 'Navigation ')]",
     "//*[self::p or self::div][a/@accesskey or a/@rel='next' or a/@rel='prev'][not(*[self::p or self::div or self::h2])]",
     "//*[{input_prompt} or {output_prompt} or {jp-InputPrompt} or {jp-OutputPrompt} or {zeroclipboard-container}]",
@@ -310,12 +309,15 @@ def _is_beside(link: HtmlElement, text: str, target: str) -> bool:
 
 def _keep_openers(root: HtmlElement) -> None:
     """Keep the text of a button that is a heading or a term, or opens a panel; other buttons in headings are no text."""
-    panels = {panel.get("id"): panel for panel in select(root, "//*[@id][not(ancestor-or-self::nav)]")}
     for holder in root.iter(*HEADINGS, "dt", "summary"):
         buttons = [button for button in holder.iter("button") if text_of(button)]
         if buttons and text_of(holder) == " ".join(map(text_of, buttons)):
             max(buttons, key=lambda button: len(text_of(button))).drop_tag()
-    for button in select(root, "//button[not(ancestor::nav or ancestor::pre)]"):
+    buttons = select(root, "//button[not(ancestor::nav or ancestor::pre)]")
+    panels = (
+        {panel.get("id"): panel for panel in select(root, "//*[@id][not(ancestor-or-self::nav)]")} if buttons else {}
+    )
+    for button in buttons:
         opened = [panels.get((button.get(name) or "").lstrip("#")) for name in OPENERS]
         names = f"{button.get('class')} {button.getparent().get('class')}".lower()
         if "accordion" in names or "faq" in names or any(one is not None and not _is_menu(one) for one in opened):

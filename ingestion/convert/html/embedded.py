@@ -22,7 +22,7 @@ _DRAWN = (
     "[following-sibling::script[starts-with(@type, 'math/')]]"
 )
 _FORMULAS = (
-    "//*[self::math or self::script[starts-with(@type, 'math/tex')]]"
+    "//math|//script[starts-with(@type, 'math/tex')]"
     "|//*[{math} or {arithmatex}]|//img[{tex} or {latex} or {mwe-math-fallback-image-inline}]"
 )
 _CONTAINERS = frozenset({"katex", "katex-display", "katex-mathml", "mwe-math-element", "MathJax", "MathJax_Display"})

@@ -125,6 +125,7 @@ PAGERS = {
         "## A One.",
     "<p><a href=#t accesskey=s>Skip</a></p><div><a href=#t accesskey=s>Skip</a><p>One.</p></div>": "[Skip](https://docs.example.org/guide/#t) One.",
     "<table summary='Navigation footer'><tr><td><a href=p.html>Prev</a></td><td>Home</td></tr></table><h2>A</h2>One.": "## A One.",
+    "<div class=NAVHEADER><table><tr><td>Prev</td></tr></table></div><h2>A</h2>One.": "## A One.",
     "<div class=topNav><ul><li>Overview</li></ul></div><h2>A</h2>One.<div class=bottomNav>Skip</div>": "## A One.",
 }  # fmt: skip
 

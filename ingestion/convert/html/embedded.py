@@ -43,8 +43,8 @@ _BLOCKS = frozenset({"body", "main", "article", "section", "div", "li", "dd", "b
 def write_embedded(page: HtmlElement) -> None:
     """Put plain elements in the place of what only a browser or a script would show."""
     present = class_names(page)
-    for root in select(page, _SHADOW_ROOTS):
-        _open_shadow_root(root)
+    for number, root in enumerate(select(page, _SHADOW_ROOTS)):
+        _open_shadow_root(root, f"shadow-root-{number}")
     for frames in select(page, "//frameset[not(ancestor::frameset)]"):
         _open_frames(frames)
     for script in select(page, _CODE_SCRIPTS):
@@ -58,21 +58,23 @@ def write_embedded(page: HtmlElement) -> None:
         _write_formula(formula)
 
 
-def _open_shadow_root(root: HtmlElement) -> None:
-    """Show the root in its host, whose own content stands where its slots are."""
+def _open_shadow_root(root: HtmlElement, name: str) -> None:
+    """Show the root in its host, whose own content stands where its slots are; its styles hide only what it holds."""
     host = root.getparent()
-    for slot in [slot for slot in root.iter("slot") if next(slot.iterancestors("template")) is root]:
-        given = [one for one in host if one is not root and (one.get("slot") or "") == (slot.get("name") or "")]
-        text = "" if slot.get("name") else (root.tail or "")
+    for part in [one for one in root.iter("slot", "style") if next(one.iterancestors("template")) is root]:
+        if part.tag == "style":
+            part.text = f".{name}{{{part.text or ''}}}"
+            continue
+        given = [one for one in host if one is not root and (one.get("slot") or "") == (part.get("name") or "")]
+        text = "" if part.get("name") else (root.tail or "")
         if given or text.strip():
-            for fallback in list(slot):
+            for fallback in list(part):
                 drop(fallback)
-            slot.text, root.tail = text, None if text else root.tail
-            slot.extend(given)
-        slot.tag = "div"
-    for style in list(root.iter("style")):  # it counts in here only
-        drop(style)
+            part.text, root.tail = text, None if text else root.tail
+            part.extend(given)
+        part.tag = "div"
     root.tag = "div"
+    root.set("class", name)
 
 
 def _open_frames(frames: HtmlElement) -> None:

@@ -37,8 +37,8 @@ MATHML = {
     "<munderover><mo>∑</mo><mrow><mi>k</mi><mo>=</mo><mn>0</mn></mrow><mi>n</mi></munderover><mi>k</mi>": "∑_(k = 0)^n k",
 }  # fmt: skip
 SHADOWS = {
-    "<a-card><template shadowrootmode=open><style>p{display:none}</style><h2>M</h2><p>One.</p><slot></slot></template><p>Two.</p></a-card>":
-        "## M One. Two.",
+    "<a-card><template shadowrootmode=open><style>:host{display:block}.x{display:none}</style><h2>M</h2><p class=x>Instruction.</p><p>One.</p>"
+    "<slot></slot></template><p>Two.</p></a-card><p class=x>Three.</p>": "## M One. Two. Three.",
     "<a-card><template shadowroot=open><slot name=title></slot><p>One.</p></template><h2 slot=title>M</h2></a-card>": "## M One.",
     "<a-tip><template shadowrootmode=open><b>Tip</b> <slot>empty</slot></template>Two.</a-tip>": "**Tip** Two.",
     "<a-a><template shadowrootmode=open><a-b><template shadowrootmode=open><p>One.</p><slot></slot></template><slot></slot></a-b></template>"

@@ -119,19 +119,15 @@ def _write_formula(formula: HtmlElement) -> None:
             text, mark = text[len(begin) : -len(end)], delimiter
             break
     else:
-        if formula.tag not in ("script", "math", "img"):
-            return  # set in letters of the page
+        if formula.tag != "math" and (not text or formula.tag not in ("script", "img")):
+            return  # set in letters of the page, or in a picture that nothing describes
     around = [one for one in formula.iterancestors() if one.tag.startswith("mjx-") or _CONTAINERS & _classes(one)]
     drawn = [formula, *around]
     is_block = mark == "$$" or any(
         one.get("display") in ("block", "true") or "display" in f"{one.get('type')} {one.get('class')}" for one in drawn
     )
-    text = " ".join(text.replace("<", "< ").split())
-    if not text and formula.tag == "math":
-        text = _linear(formula)
-    elif text:
-        mark = "$$" if is_block else "$"
-        text = f"{mark}{text}{mark}"
+    mark = "$$" if is_block else "$"
+    text = f"{mark}{' '.join(text.replace('<', '< ').split())}{mark}" if text else _linear(formula)
     parent = drawn[-1].getparent()
     replace(drawn[-1], (E.p if is_block and parent is not None and parent.tag in _BLOCKS else E.span)(text))
 

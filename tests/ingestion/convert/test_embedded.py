@@ -49,6 +49,7 @@ PICTURES = {
     "<p><img data-srcset='a.png 1x, b.png 2x' alt=Plan></p>": "![Plan](https://docs.example.org/guide/a.png)",
     "<p><img loading=lazy alt='Plan of the relay'></p>": "Plan of the relay",
     "<p><img class=lazyload src='data:image/gif;base64,R0' alt='Plan of the relay'></p>": "Plan of the relay",
+    "<p><img class=math src=a.png></p>": "![](https://docs.example.org/guide/a.png)",
     "<p>x <img src='data:image/svg+xml,x' alt=icon loading=lazy></p>": "x",
 }  # fmt: skip
 CODE_LANGUAGES = {

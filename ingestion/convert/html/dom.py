@@ -123,6 +123,9 @@ def bold_paragraph(element: HtmlElement) -> None:
 
 _AS_MARKUP = re.compile(r"<(?=[A-Za-z/!?])|&(?=#?\w+;)|(?<![\w\])])\[ ?\[?(\d{1,3}(?:, ?\d{1,3})*+)\]\]?")
 _MARKS = {"<": "\ufdd0", "&": "\ufdd1"}  # no characters: the converter and pages know neither
+BACKSLASH = "\ufdd2"
+"""That of a formula, which the converter would double."""
+
 _CODE = frozenset({"pre", "code", "kbd", "samp", "tt", "script", "style"})
 
 
@@ -131,7 +134,7 @@ def mark_text(root: HtmlElement) -> None:
 
     `[2]` becomes `(2)`, because it would cite a page in an answer, but not behind a name or code (`items[2]`).
     """
-    for element, part in _texts(root):
+    for element, part in texts_outside_code(root):
         text = getattr(element, part)
         if text and ("<" in text or "&" in text or "[" in text):
             name = "x" if part == "tail" and element.tag in _CODE else ""
@@ -146,17 +149,18 @@ def escape_marked(markdown: str) -> str:
     """The Markdown with backslashes where `mark_text` has found them needed."""
     for letter, mark in _MARKS.items():
         markdown = markdown.replace(mark, f"\\{letter}")
-    return markdown
+    return markdown.replace(BACKSLASH, "\\")
 
 
 def unmarked(text: str) -> str:
     """The text as it was before `mark_text`."""
     for letter, mark in _MARKS.items():
         text = text.replace(mark, letter)
-    return text
+    return text.replace(BACKSLASH, "\\")
 
 
-def _texts(root: HtmlElement) -> Iterator[tuple[HtmlElement, str]]:
+def texts_outside_code(root: HtmlElement) -> Iterator[tuple[HtmlElement, str]]:
+    """Each element with `text` or `tail`, the name of a text of it."""
     waiting = [root]
     while waiting:
         element = waiting.pop()

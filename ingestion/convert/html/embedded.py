@@ -6,7 +6,7 @@ import lxml.html
 from lxml.html import HtmlElement
 from lxml.html.builder import BODY, E
 
-from ingestion.convert.html.dom import class_names, drop, drop_all, replace, select
+from ingestion.convert.html.dom import BACKSLASH, class_names, drop, drop_all, replace, select, texts_outside_code
 
 _SHADOW_ROOTS = "//template[@shadowrootmode or @shadowroot]"
 _CODE_SCRIPTS = (
@@ -36,6 +36,7 @@ _JOINED = {
     "mtr": ("", ", ", ""), "mtable": ("[", "; ", "]"), "mfenced": ("(", ", ", ")"), "msqrt": (" sqrt(", "", ")"),
     "mroot": (" root(", ", ", ")"),
 }  # fmt: skip
+_RENDERERS = "//script[contains(@src, 'athjax') or contains(@src, 'athJax') or contains(@src, 'katex')]"
 _RELATIONS = frozenset("=≠<>≤≥≈≡∈→⇒")
 _BLOCKS = frozenset({"body", "main", "article", "section", "div", "li", "dd", "blockquote", "form"})
 
@@ -56,6 +57,18 @@ def write_embedded(page: HtmlElement) -> None:
     drop_all(page, _DRAWN, present)
     for formula in select(page, _FORMULAS, present):
         _write_formula(formula)
+    for element, part in texts_outside_code(page) if select(page, _RENDERERS) else ():
+        setattr(element, part, _with_dollars(getattr(element, part) or ""))
+
+
+def _with_dollars(text: str) -> str:
+    """The text with formulas as Markdown has them, where they stand between the delimiters of MathJax."""
+    for begin, end, mark in _DELIMITERS[:2]:
+        text, *pieces = text.split(begin)
+        for piece in pieces:
+            formula, closed, behind = piece.partition(end)
+            text += f"{mark}{_tex_text(formula)}{mark}{behind}" if closed else begin + piece
+    return text
 
 
 def _open_shadow_root(root: HtmlElement, name: str) -> None:
@@ -127,9 +140,13 @@ def _write_formula(formula: HtmlElement) -> None:
         one.get("display") in ("block", "true") or "display" in f"{one.get('type')} {one.get('class')}" for one in drawn
     )
     mark = "$$" if is_block else "$"
-    text = f"{mark}{' '.join(text.replace('<', '< ').split())}{mark}" if text else _linear(formula)
+    text = f"{mark}{_tex_text(text)}{mark}" if text else _linear(formula)
     parent = drawn[-1].getparent()
     replace(drawn[-1], (E.p if is_block and parent is not None and parent.tag in _BLOCKS else E.span)(text))
+
+
+def _tex_text(tex: str) -> str:
+    return " ".join(tex.replace("<", "< ").replace("\\", BACKSLASH).split())
 
 
 def _classes(element: HtmlElement) -> frozenset[str]:

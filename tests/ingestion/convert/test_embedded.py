@@ -14,6 +14,7 @@ FORMULAS = {
     "Wikipedia": "<span class=mwe-math-element><span hidden><math alttext='{\\displaystyle E = mc^2}'><mi>E</mi></math></span>"
     "<img class=mwe-math-fallback-image-inline alt='{\\displaystyle E = mc^2}' src=e.svg></span>",
     "Sphinx": "<span class='math notranslate'>\\(E = mc^2\\)</span>",
+    "Jekyll": "<script src=/MathJax.js></script>\\(E = mc^2\\)",
     "arithmatex": "<span class=arithmatex>\\(E = mc^2\\)</span>",
     "picture": "<img class=math alt='E = mc^2' src=e.png>",
     "MathJax 4": "<mjx-container><mjx-math aria-hidden=true>E</mjx-math><mjx-assistive-mml><math data-latex='E = mc^2'><mi>E</mi></math>"
@@ -77,6 +78,15 @@ def markdown(body: str) -> str:
 )  # fmt: skip
 def test_it_is_read_once_and_as_it_was_written(body: str, wanted: str) -> None:
     assert markdown(body) == wanted
+
+
+def test_tex_keeps_its_backslashes() -> None:
+    """Also in a title; elsewhere, one before a mark is that mark."""
+    tex = "\\{a\\}\\,\\frac{b}{c} \\\\ d"
+    page = f"<h1>On <script type='math/tex'>{tex}</script></h1><p>A \\* and <span class=math>\\({tex}\\)</span>.</p>"
+    made = convert(SourceText(URL, page))
+    assert made.title == f"On ${tex}$"
+    assert made.markdown == f"# On ${tex}$\n\nA \\\\* and ${tex}$.\n"
 
 
 def test_markup_in_an_element_of_code_is_its_code() -> None:

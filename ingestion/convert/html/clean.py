@@ -98,7 +98,7 @@ _IN_LINE = frozenset({"b", "em", "small", "span", "strong", "sup"})
 _WORDS_A_FIELD = 5
 """Words for each field or button that a form has at least, if it is text with fields in it."""
 
-_TEXT_BLOCKS = "/../*[self::p or self::pre or self::ul or self::ol or self::dl or self::table or self::h2 or self::h3]"
+_TEXT_BLOCKS = "/../*[self::p or self::pre or self::ul or self::ol or self::dl or self::table or self::h2 or self::h3 or self::section]"
 
 
 def find_root(page: HtmlElement) -> HtmlElement:
@@ -153,6 +153,8 @@ def clean_root(
 
     Blocks that are `repeated` on most pages of the site are no content.
     """
+    for heading in select(root, "//*[@role='heading'][@aria-level > 0 and @aria-level < 7]"):
+        heading.tag = f"h{heading.get('aria-level').strip()[:1]}"
     note_anchors(root)  # first: the ids may sit on what is dropped
     drop_hidden(root, kept)
     remove_repeated(root, repeated, kept)
@@ -319,6 +321,7 @@ def _keep_openers(root: HtmlElement) -> None:
     )
     for button in buttons:
         opened = [panels.get((button.get(name) or "").lstrip("#")) for name in OPENERS]
+        opened += [button.getnext()] if button.get("aria-expanded") else []
         names = f"{button.get('class')} {button.getparent().get('class')}".lower()
         if "accordion" in names or "faq" in names or any(one is not None and not _is_menu(one) for one in opened):
             bold_paragraph(button)

@@ -133,6 +133,12 @@ class Vocabulary:
             near, key=lambda other: (self.count(other if whole else self.completions(other, 1)[0]), other), default=word
         )
 
+    def neighbour(self, word: str) -> str:
+        """The most frequent word that differs in one letter from one that isn't there; empty without any."""
+        if not SHORTEST_CORRECTED <= len(word) <= LONGEST_CORRECTED or not word.isalpha() or self.count(word):
+            return ""
+        return max(filter(self.count, _neighbours(word)), key=lambda other: (self.count(other), other), default="")
+
     def _completions(self, beginning: str, most: int) -> tuple[str, ...]:
         import numpy as np
 

@@ -6,6 +6,7 @@ import math
 from collections import OrderedDict
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from operator import itemgetter
 
 from app.citing.sections import section_text
@@ -71,23 +72,32 @@ class TypeAhead(Step):
         return changes
 
     async def _found(self, turn: Turn) -> Changes:
-        """Letters of a half-typed word show no language, so the words before it decide, else the reader's language."""
         typed = turn.request.question
-        before = " ".join(typed.split()[:-1])
-        known = self.detector.shown(before) or turn.request.language
-        asked = Question(typed, known or self.detector.guessed(before), unsure=not known)
         vocabulary = await turn.generation.vocabulary()
+        telling = self._telling(typed, vocabulary)
+        known = self.detector.shown(telling) or turn.request.language
+        asked = Question(typed, known or self.detector.guessed(telling), unsure=not known)
         corrected = replace(asked, text=_corrected(typed, vocabulary))
         query = self._query(corrected, turn, vocabulary)
         legs = await self._rescored(turn.generation, query, vocabulary)
         hits = await rank(turn.generation, legs, query)
         return {"asked": asked, "refined": corrected, "search": Search(query, legs), "hits": hits}
 
+    def _telling(self, typed: str, vocabulary: Vocabulary) -> str:
+        """What shows the language, or else that of the reader counts: not the letters of a half-typed word, unless they have accents."""
+        *before, last = typed.split() or [""]
+        whole = vocabulary.count(fold(last)) and fold(last) not in self._stopwords
+        return typed if whole or not last.isascii() else " ".join(before)
+
+    @cached_property
+    def _stopwords(self) -> frozenset[str]:
+        return frozenset().union(*(language.traits.stopwords for language in self.prompts.languages.values()))
+
     def _query(self, corrected: Question, turn: Turn, vocabulary: Vocabulary) -> Query:
         *finished, last = corrected.text.split() or [""]
         language = corrected.language
         telling = without_stopwords(" ".join(finished), self.prompts.language(language)) if finished else ""
-        completions = self._completions(fold(last), vocabulary)
+        completions = *self._completions(fold(last), vocabulary), vocabulary.neighbour(fold(last))
         settings = self.settings
         return Query(
             texts=(
@@ -113,8 +123,7 @@ class TypeAhead(Step):
         if not last:
             return ()
         words = vocabulary.completions(last, 2 * COMPLETIONS)
-        stopwords = frozenset().union(*(language.traits.stopwords for language in self.prompts.languages.values()))
-        return tuple(word for word in words if word not in stopwords and word != last)[:COMPLETIONS]
+        return tuple(word for word in words if word not in self._stopwords and word != last)[:COMPLETIONS]
 
     async def _rescored(self, generation: Generation, query: Query, vocabulary: Vocabulary) -> Legs:
         legs = await generation.search(query)

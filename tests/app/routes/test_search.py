@@ -121,6 +121,27 @@ async def test_a_search_as_you_type_finds_half_words_mistypes_and_words_without_
     assert (await search(typing, query="notebok mem", as_you_type=True)).json()["query"] == "notebook mem"
 
 
+async def test_a_correction_is_tried_beside_the_words_that_begin_so(tmp_path):
+    """Promtool begins as typed; who mistyped "prompt" finds it, too."""
+    more = {"tool": "# Tool\n\nRun promtool.", "prompts": "# Prompts\n\nChange a prompt here."}
+    async with indexed(tmp_path, more=more) as service:
+        assert paths((await search(service, query="promt", as_you_type=True)).json())[:2] == ["tool", "prompts"]
+
+
+async def test_a_word_with_accents_or_a_whole_word_shows_its_language_to_a_reader_of_another(typing):
+    """A half-typed one doesn't: most words of an English reader begin as a Czech one."""
+    for query, language in (
+        ("úlož", "cs"),
+        ("úložiště", "cs"),
+        ("uloz", "en"),
+        ("zalohujte uloziste", "cs"),
+        ("volumes", "en"),
+    ):
+        assert (await search(typing, query=query, as_you_type=True, language="en")).json()["language"] == language, (
+            query
+        )
+
+
 async def test_a_page_named_like_the_query_comes_before_a_section_of_another_page(tmp_path):
     more = {
         "computed": "# Computed properties\n\nThey depend on others.\n\n## Caching\n\nIt is read again when they change.",

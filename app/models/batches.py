@@ -16,14 +16,13 @@ Row = TypeVar("Row")
 Call = Callable[[Sequence[str]], Awaitable[list[Row]]]
 
 TOO_LARGE = (400, 413, 422)  # statuses with which servers refuse a batch
-LATER = (409, 425)
 LEAST_NAMED = 8  # texts; a smaller number in an error is rarely the limit of a batch
 
 
 def is_passing(error: Exception) -> bool:
     """True if the same call may succeed later: the server can't be reached, is too slow or busy, or is of no use at the moment."""
     kinds = (ModelRateLimited, ModelTimeout, ModelUnavailable)
-    return isinstance(error, kinds) or (isinstance(error, ModelError) and error.status in LATER)
+    return isinstance(error, kinds) or (isinstance(error, ModelError) and error.status in {409, 425})
 
 
 class Batches:

@@ -117,7 +117,8 @@ async def _ask(model: Model, settings: Settings) -> None:
     from app.models.protocols import CallOptions
 
     messages = [Message("system", "Be brief."), Message("user", "Say OK.")]
-    options = CallOptions(temperature=settings.tuning.temperature, max_tokens=16, timeout=20)
+    # some models refuse a length in which they can't end their reasoning
+    options = CallOptions(temperature=settings.tuning.temperature, max_tokens=256, timeout=20)
     await model.complete(messages, options)
     async for _ in model.stream(messages, options):
         pass

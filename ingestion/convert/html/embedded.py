@@ -16,7 +16,7 @@ _CODE_SCRIPTS = (
 _CODE_ELEMENTS = (
     "//*[contains(name(), '-')][@language or contains(name(), 'code')][not(.//pre or .//*[contains(name(), 'code-')])]"
 )
-_LATE = ("data-src", "data-lazy-src", "data-original", "data-srcset", "srcset")
+_LATE = ("data-src", "data-lazy-src", "data-original", "data-srcset")
 _DRAWN = (
     "//*[{MathJax} or {MathJax_Preview} or {MathJax_Display} or {MathJax_SVG} or {MathJax_SVG_Display} or {MathJax_CHTML}]"
     "[following-sibling::script[starts-with(@type, 'math/')]]"
@@ -115,12 +115,11 @@ def _write_code_element(element: HtmlElement) -> None:
 def _load(picture: HtmlElement) -> None:
     """Give a picture that a script loads later its address; without any, its description is text."""
     source = picture.get("src") or ""
-    if source and not source.startswith("data:"):
-        return
-    late = next((picture.get(name) for name in _LATE if (picture.get(name) or "").strip()), "").split()
-    if late:
+    is_empty = not source or source.startswith("data:")
+    named = (picture.get(name) or "" for name in (_LATE + ("srcset",) * is_empty))
+    if late := next((one for one in named if one.strip()), "").split():
         picture.set("src", late[0].rstrip(","))
-    elif not source or "lazy" in (picture.get("class") or ""):
+    elif is_empty and (not source or "lazy" in (picture.get("class") or "")):
         replace(picture, E.span(picture.get("alt") or ""))
 
 

@@ -47,6 +47,8 @@ SHADOWS = {
 }  # fmt: skip
 PICTURES = {
     "<p><img src='data:image/gif;base64,R0' data-src=a.png alt=Plan></p>": "![Plan](https://docs.example.org/guide/a.png)",
+    "<p><img src=/blank.gif data-src=a.png alt=Plan></p>": "![Plan](https://docs.example.org/guide/a.png)",
+    "<p><img src=a.png srcset='b.png 2x' alt=Plan></p>": "![Plan](https://docs.example.org/guide/a.png)",
     "<p><img data-srcset='a.png 1x, b.png 2x' alt=Plan></p>": "![Plan](https://docs.example.org/guide/a.png)",
     "<p><img loading=lazy alt='Plan of the relay'></p>": "Plan of the relay",
     "<p><img class=lazyload src='data:image/gif;base64,R0' alt='Plan of the relay'></p>": "Plan of the relay",

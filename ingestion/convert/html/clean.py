@@ -72,7 +72,10 @@ _DROPPED = (
     "//*[@role][contains(' navigation search contentinfo menu menubar toolbar dialog alertdialog ', concat(' ', @role, ' '))]",
     "//*[{navheader} or {navfooter} or {NAVHEADER} or {NAVFOOTER} or {navigation} or {online-navigation} or {nav-panel} or {navbar} or {pager}]",
     "//*[{topNav} or {bottomNav} or {subNav} or {skip-link}]|//table[starts-with(@summary, 'Navigation ')]",
-    "//*[self::p or self::div][a/@accesskey or a/@rel='next' or a/@rel='prev'][not(*[self::p or self::div or self::h2])]",
+    (
+        "//*[self::p or self::div][a/@accesskey or a/@rel='next' or a/@rel='prev'][not(*[self::p or self::div or self::h2])]"
+        "[count(a) > 1 or string-length(normalize-space()) < 60]"
+    ),
     "//*[{input_prompt} or {output_prompt} or {jp-InputPrompt} or {jp-OutputPrompt} or {zeroclipboard-container}]",
     "//*[{nbinput} or {nboutput} or {input} or {output} or {output_area} or {cell}]/*[{prompt}]",
 )
@@ -323,7 +326,7 @@ def _keep_openers(root: HtmlElement) -> None:
         opened = [panels.get((button.get(name) or "").lstrip("#")) for name in OPENERS]
         opened += [button.getnext()] if button.get("aria-expanded") else []
         names = f"{button.get('class')} {button.getparent().get('class')}".lower()
-        if "accordion" in names or "faq" in names or any(one is not None and not _is_menu(one) for one in opened):
+        if "accordion" in names or "faq" in names or any(map(_is_panel, opened)):
             bold_paragraph(button)
 
 
@@ -364,6 +367,10 @@ def _is_menu(element: HtmlElement) -> bool:
     links = [link for link in element.iter("a") if next(link.iterancestors(*HEADINGS), None) is None]
     whole, titled, linked = (sum(len(text_of(part)) for part in parts) for parts in ([element], titles, links))
     return 2 * linked >= whole - titled and not (titled and not linked)
+
+
+def _is_panel(element: HtmlElement | None) -> bool:
+    return element is not None and (not _is_menu(element) or next(element.iter("p"), None) is not None)
 
 
 def _absolute_links(root: HtmlElement, base: str) -> None:

@@ -39,6 +39,8 @@ OPENERS = {
     "<dl><dt><button><span>What is it?</span></button></dt><dd>It.</dd></dl>": "- **What is it?**: It.",
     "<details><summary><button>What is it?</button></summary>It.</details>": "**What is it?** It.",
     "<div><button aria-expanded=false>What is it?</button><div style='display:none' id=x-panel>It.</div></div>": "**What is it?** It.",
+    "<button aria-controls=x>What is it?</button><div id=x><p>See <a href=/y>the guide</a>.</p></div>":
+        "**What is it?** See [the guide](https://docs.example.org/y).",
     "<div role=heading aria-level=3 id=a><button>What is it?</button></div>It.": "### What is it? {#a} It.",
     "<div class='Faq-item'><button>What is it?</button><div>It.</div></div>": "**What is it?** It.",
     "<button class=accordion>What is it?</button><div class=panel>It.</div>": "**What is it?** It.",
@@ -128,6 +130,8 @@ PAGERS = {
         "## A One.",
     "<p><a href=#t accesskey=s>Skip</a></p><div><a href=#t accesskey=s>Skip</a><p>One.</p></div>": "[Skip](https://docs.example.org/guide/#t) One.",
     "<table summary='Navigation footer'><tr><td><a href=p.html>Prev</a></td><td>Home</td></tr></table><h2>A</h2>One.": "## A One.",
+    "<p>Go on with <a rel=next href=/n>relays</a>, the hosts that take letters on to the world.</p><p><a rel=next href=/n>Relays</a></p>":
+        "Go on with [relays](https://docs.example.org/n), the hosts that take letters on to the world.",
     "<div class=NAVHEADER><table><tr><td>Prev</td></tr></table></div><h2>A</h2>One.": "## A One.",
     "<div class=topNav><ul><li>Overview</li></ul></div><h2>A</h2>One.<div class=bottomNav>Skip</div>": "## A One.",
 }  # fmt: skip

@@ -38,28 +38,38 @@ class BatchEmbedder:
         self._slots = asyncio.Semaphore(self.parallel)
 
     async def embed(self, texts: Mapping[str, str]) -> Mapping[str, Vector]:
-        """A vector for each text, by its key. The first failing call cancels the others and raises its `ModelError`."""
+        """A vector for each text, by its key. Raises as `vectors`."""
         return dict(zip(texts, await self.vectors(list(texts.values())), strict=True))
 
     async def vectors(self, texts: Sequence[str]) -> list[Vector]:
-        """A vector for each text, in their order. The first failing call cancels the others and raises its `ModelError`."""
+        """A vector for each text, in their order. Raises the `ModelError` of the first failing call.
+
+        After it, no other call begins, but those under way end: their vectors can be kept.
+        """
         self.asked += len(texts)
+        failures: list[Exception] = []
         batches = [texts[at : at + self.batch] for at in range(0, len(texts), self.batch)]
-        try:
-            async with asyncio.TaskGroup() as group:
-                calls = [group.create_task(self._call(batch)) for batch in batches]
-        except BaseExceptionGroup as errors:
-            raise self._told(errors.exceptions[0]) from errors
-        return [vector for call in calls for vector in call.result()]
+        found = await asyncio.gather(*(self._unless(failures, batch) for batch in batches))
+        if failures:
+            raise self._told(failures[0])
+        return [vector for vectors in found for vector in vectors]
+
+    async def _unless(self, failures: list[Exception], texts: Sequence[str]) -> list[Vector]:
+        """The vectors; none if there are failures, to which that of this call is added."""
+        async with self._slots:
+            try:
+                return [] if failures else await self._call(texts)
+            except Exception as error:  # noqa: BLE001  # whoever waits for all calls raises it
+                failures.append(error)
+                return []
 
     async def _call(self, texts: Sequence[str]) -> list[Vector]:
         facts = {
             "gen_ai.provider.name": getattr(self.embedder, "provider", "local"),
             "docs_assistant.texts": len(texts),
         }
-        async with self._slots:
-            with spans.call("embedder", self.embedder.name, "embed_passages", facts):
-                vectors = await self.embedder.embed_passages(list(texts))
+        with spans.call("embedder", self.embedder.name, "embed_passages", facts):
+            vectors = await self.embedder.embed_passages(list(texts))
         if len(vectors) != len(texts):
             raise ModelError(
                 f"The embedder {self.embedder.name} gave {len(vectors)} vectors for {len(texts)} texts. Check its server."
@@ -68,7 +78,7 @@ class BatchEmbedder:
         self.texts += len(texts)
         return vectors
 
-    def _told(self, error: BaseException) -> BaseException:
+    def _told(self, error: Exception) -> Exception:
         """The error of a run that ends here, with what of its work is kept."""
         kept = getattr(self.embedder, "kept", 0)
         if not (kept and isinstance(error, ModelError)):

@@ -64,6 +64,55 @@ async def test_the_embedders_own_error_comes_out() -> None:
         await BatchEmbedder(Short(), batch=2, parallel=1).embed(texts(2))
 
 
+class Halting(FakeEmbedder):
+    """Fails with the second call once a third has begun; the others wait to be released."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun = self.ended = 0
+        self.third, self.released = asyncio.Event(), asyncio.Event()
+
+    async def embed_passages(self, texts: Sequence[str]) -> list[Vector]:
+        self.begun += 1
+        if self.begun == 2:
+            await self.third.wait()
+            raise ModelTimeout("too slow")
+        if self.begun == 3:
+            self.third.set()
+        await self.released.wait()
+        self.ended += 1
+        return await super().embed_passages(texts)
+
+
+async def test_calls_under_way_end_before_the_error_of_another_and_no_more_begin() -> None:
+    """What is paid for can be kept; a later call of the embedder works again."""
+    embedder = Halting()
+    batches = BatchEmbedder(embedder, batch=1, parallel=3)
+    embedding = asyncio.create_task(batches.embed(texts(9)))
+    async with asyncio.timeout(60):
+        await embedder.third.wait()
+        await asyncio.sleep(0.05)
+        assert not embedding.done()
+        embedder.released.set()
+        with pytest.raises(ModelTimeout, match="too slow"):
+            await embedding
+    assert (embedder.begun, embedder.ended) == (3, 2)
+    assert len(await batches.embed(texts(4))) == 4
+
+
+async def test_a_cancelled_run_leaves_no_call_behind() -> None:
+    embedder = Halting()
+    embedding = asyncio.create_task(BatchEmbedder(embedder, batch=1, parallel=1).embed(texts(9)))
+    async with asyncio.timeout(60):
+        while not embedder.begun:
+            await asyncio.sleep(0.001)
+        embedding.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await embedding
+    await asyncio.sleep(0.01)
+    assert (embedder.begun, embedder.ended, len(asyncio.all_tasks())) == (1, 0, 1)
+
+
 class Patient(DryRunDraft):
     """Writes a page only after so many texts were embedded."""
 

@@ -225,14 +225,14 @@ def check_shutdown(request: Request) -> None:
 
 
 def _fold_slashes(scope: Scope) -> None:
-    """Take doubled and last slashes out of the path of an API: clients join base addresses and paths as they come."""
+    """Take doubled and last slashes out of the path of an API: clients join base addresses and paths as they come. Our own page of
+    operators doesn't, and ids of chunks have such slashes.
+    """
     path = route_path(scope)
-    if (
-        ("//" in path or path.endswith("/"))
-        and (parts := [part for part in path.split("/") if part])
-        and parts[0] == API
-    ):
-        scope["path"] = "/".join((str(scope.get("root_path", "")), *parts))
+    if "//" in path or path.endswith("/"):
+        parts = [part for part in path.split("/") if part]
+        if parts[:1] == [API] and parts[1:2] != ["admin"]:
+            scope["path"] = "/".join((str(scope.get("root_path", "")), *parts))
 
 
 def _state(scope: Scope, name: str) -> bool:

@@ -7,6 +7,10 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeVar
+from urllib.parse import urlsplit
 
 from app.assistants.assistant import Assistant
 from app.citing.headings import headings_of
@@ -32,6 +36,8 @@ MOST_TRIED = 16  # searches for each language
 TOP = 6  # pages for each language
 LOGGED = 1_000  # answers whose pages are counted
 OFTEN = 5  # answers that cite a page, so that a single reader's questions show nowhere
+
+Item = TypeVar("Item")
 
 Suggestions = Mapping[str, Sequence[str]]
 
@@ -94,6 +100,7 @@ async def suggested(assistant: Assistant, cited: Counter[str]) -> Start:
         turn = replace(await assistant.begin(Request((), language=code)), asked=Question(language=code))
         central = [page for page in await top_pages(generation, pages, turn, len(pages)) if page.language == code]
         central = central[1:] or central  # headings of a home page say little
+        central = _from_all_parts(central, lambda page: page.url)
         central.sort(key=lambda page: -cited[page.url] if cited[page.url] >= OFTEN else 0)
         central = central[:CENTRAL]
         whole = await generation.chunks_of([page.url for page in central]) if central else {}
@@ -107,13 +114,33 @@ async def suggested(assistant: Assistant, cited: Counter[str]) -> Start:
 
 
 def _candidates(chunks: Sequence[Chunk], language: Language) -> list[tuple[str, str]]:
-    """Headings with the addresses of their pages, the best first; of equal ones, those of pages nearer to the top."""
+    """Headings with the addresses of their pages, the best first; of equal ones, one of each part of the site before its second, and those of
+    pages nearer to the top.
+    """
     ranks = dict[tuple[str, str], tuple[int, int]]()
     for chunk in chunks:
         for heading in headings_of(chunk, language):
             place = chunk.url, heading.text
             ranks[place] = min(heading.rank, ranks.get(place, heading.rank))
-    return sorted(ranks, key=lambda candidate: ranks[candidate])
+    by_rank = sorted(ranks, key=lambda candidate: ranks[candidate])
+    equal = (list(same) for _, same in groupby(by_rank, lambda candidate: ranks[candidate]))
+    return [candidate for same in equal for candidate in _from_all_parts(same, itemgetter(0))]
+
+
+def _from_all_parts(items: Sequence[Item], url_of: Callable[[Item], str]) -> list[Item]:
+    """The items in an order in which each part of the site has its first one, then each its second; a part is a folder of the first level that
+    tells pages apart.
+    """
+    folders = [urlsplit(url_of(item)).path.split("/")[:-1] for item in items]
+    levels = enumerate(zip(*folders, strict=False))
+    common = next((level for level, names in levels if len(set(names)) > 1), min(map(len, folders), default=0))
+    before = Counter[str]()
+    places = list[int]()
+    for folder in folders:
+        part = "/".join(folder[common : common + 1])
+        places.append(before[part])
+        before[part] += 1
+    return [item for _, item in sorted(zip(places, items, strict=True), key=itemgetter(0))]
 
 
 async def _answered(assistant: Assistant, candidates: Sequence[tuple[str, str]], language: str) -> list[str]:

@@ -17,8 +17,10 @@ from app.conversations.opening import open_conversations
 from app.conversations.records import Found, KeptAnswer
 from app.core.brand import Brand
 from app.core.errors import DatabaseUnavailable, SettingsError
+from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.core.turn import Done, Source, Status, Text
+from app.core.types import Chunk, Section
 from app.index.run_history import RunHistory, write_runs
 from app.routes import interface, warm_up
 from app.routes.server import create_app
@@ -171,7 +173,24 @@ async def test_pages_that_many_answers_cite_come_first(tmp_path, monkeypatch):
     kept.cited = broken
     async with indexed(tmp_path / "b", more=pages, conversations=kept) as service, client_of(service.app) as client:
         first = list((await client.get("/v1/interface")).json()["assistants"][0]["pages"]["en"])
-    assert f"{URL}guide/deep/pumps" not in first[:2]
+    assert f"{URL}guide/deep/pumps" not in first[:1]
+
+
+def test_first_questions_come_from_all_parts_of_the_site():
+    """A part with many pages doesn't fill them, and pages on sponsors give none."""
+    asked = {
+        **{f"guide/{one}": f"How do I clean the {one}?" for one in ("valve", "pump", "boiler", "kettle", "funnel")},
+        "admin/fuse": "How do I replace the fuse?",
+        "admin/sponsor": "How do I become a sponsor?",
+        "api/call": "How do I call the pump?",
+    }
+    chunks = [
+        Chunk(name, "docs", URL + name, 0, f"## {question}", "en", "Page", sections=(Section(0, (question,)),))
+        for name, question in asked.items()
+    ]
+    tried = [question for _, question in suggestions._candidates(chunks, load_prompts(["en"]).language("en"))]
+    assert tried[:4] == [asked[name] for name in ("guide/valve", "admin/fuse", "api/call", "guide/pump")]
+    assert asked["admin/sponsor"] not in tried
 
 
 async def test_what_the_first_reader_would_wait_for_is_made_before_anybody_asks(tmp_path, monkeypatch):

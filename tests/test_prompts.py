@@ -224,6 +224,13 @@ def test_a_persona_of_ones_own_needs_a_file_in_each_language(override: Callable[
         ("en/dates.toml", "months = [", "TOML"),
         ("en/language.toml", ENGLISH.replace("other = ", "another = "), "translated"),
         ("en/language.toml", ENGLISH.replace("name =", 'colour = "red"\nname ='), "colour"),
+        (
+            "en/language.toml",
+            ENGLISH.replace("{count}", "{anzahl}"),
+            r"has the placeholder \{anzahl\}\. Known are: \{count\}",
+        ),
+        ("en/language.toml", ENGLISH.replace("{done}", "{gotowe}"), "still_reading"),
+        ("en/language.toml", ENGLISH.replace("{words}.", "{words."), "unknown_words"),
         ("en/nothing_found.md", "\udcff\udcfe\x00", r"en/nothing_found\.md"),
     ],
 )

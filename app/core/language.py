@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
+from string import Formatter
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, ValidationInfo
@@ -29,6 +30,19 @@ def _with_other(texts: Mapping[str, str]) -> Mapping[str, str]:
     if "other" not in texts:
         raise ValueError('needs a text by language code, and one for "other"')
     return texts
+
+
+def _with_places(*names: str) -> AfterValidator:
+    """Allows these placeholders, and no other braces."""
+
+    def checked(text: str) -> str:
+        if wrong := {name for _, name, *_ in Formatter().parse(text) if name is not None}.difference(names):
+            raise ValueError(
+                f"has the placeholder {{{min(wrong)}}}. Known are: {', '.join(f'{{{name}}}' for name in names)}"
+            )
+        return text
+
+    return AfterValidator(checked)
 
 
 def _listed(text: str) -> tuple[str, ...]:
@@ -84,8 +98,8 @@ class Texts(Part):
     extractive_failed: str
     related: str
     searching: str
-    found: str
-    still_reading: str
+    found: Annotated[str, _with_places("count")]
+    still_reading: Annotated[str, _with_places("done", "total", "minutes")]
     translated: ByLanguage
     written: ByLanguage
     example_question: str = ""
@@ -93,8 +107,8 @@ class Texts(Part):
     extractive_meanwhile: str = ""
     written_after: str = ""
     whole_section: str = ""
-    unknown_words: str = ""
-    reading: str = ""
+    unknown_words: Annotated[str, _with_places("words")] = ""
+    reading: Annotated[str, _with_places("count")] = ""
     unproven: str = "(⚠)"
     refuted: str = "⚠"
     cut: str = "…"

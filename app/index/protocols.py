@@ -145,7 +145,7 @@ class Draft(Protocol):
         """The pages as the draft has them, by address, without Markdown: first those of the live generation, or none."""
 
     async def missing(self, chunks: Iterable[Chunk]) -> tuple[Chunk, ...]:
-        """The chunks that the draft doesn't have yet: `put` needs vectors for them."""
+        """The chunks that the draft doesn't have yet: `put` needs vectors for them. Those of the live generation count as had, also after `remove`."""
 
     async def put(self, page: Page, chunks: Sequence[Chunk], vectors: Mapping[str, Vector]) -> None:
         """Add the page, or replace its chunks with these. `vectors` are by chunk id, for the `missing` chunks.
@@ -173,7 +173,7 @@ class Draft(Protocol):
         of the info; without any, those of the live generation stay.
 
         If nothing was put or removed, no new generation is made: touched records and other `sources` are saved, and the
-        info of the live generation is returned.
+        info of the live generation is returned. Raises `NoIndex` if nothing was published before, either.
         """
 
     async def __aenter__(self) -> Self: ...
@@ -195,7 +195,9 @@ class Store(Protocol):
         """The server's facts for traces: OpenTelemetry's attributes of a database, such as `db.system.name`."""
 
     async def live(self) -> Generation:
-        """The published generation, pinned. Raises `NoIndex` when nothing was published yet. Cheap: called per question."""
+        """The published generation, pinned. Raises `NoIndex` when nothing was published yet. Cheap: called per question. Stores that are opened
+        apart return objects of their own.
+        """
 
     async def draft(self, recipe: Recipe, *, rebuild: bool = False) -> Draft:
         """Begin the next generation, first clearing what an aborted run left. Use it as `async with await store.draft(...)`.

@@ -86,6 +86,7 @@ async def test_queries_during_publishing_never_fail_nor_mix(store):
                 assert len({c.text.split()[-1] for c in chunks}) == 1
                 seen.setdefault(live.info.id, set()).update(c.text.split()[-1] for c in chunks)
             answers += 1
+            await asyncio.sleep(0)  # a store in memory needn't suspend
 
     seen: dict[int, set[str]] = {}
     async with asyncio.TaskGroup() as tasks:

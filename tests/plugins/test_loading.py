@@ -48,6 +48,9 @@ def test_the_shown_plugin_is_the_example_and_has_20_lines() -> None:
         shown = re.search(r'```python title="textile_plugin.py"\n(.*?)```', page.read_text("utf-8"), re.DOTALL)
         assert shown is not None
         assert _lines(shown[1]) == _lines(code), page
+        project = re.search(r'```toml title="pyproject.toml"\n(.*?)```', page.read_text("utf-8"), re.DOTALL)
+        assert project is not None
+        assert project[1] == (EXAMPLE / "pyproject.toml").read_text("utf-8"), page
     assert len(_lines(code)) <= 20
 
 

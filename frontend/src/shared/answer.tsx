@@ -57,12 +57,8 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, o
       {answer.problem && <Problem problem={answer.problem} onRetry={onAgain} />}
       {writing && answer.found && <Found sections={answer.found} />}
       <Sources {...{ answer, sources, model, open }} onOpen={setOpen} />
-      {answer.refused && (
-        <div class="da-ways">
-          {onSearch && <button type="button" class="da-button" onClick={() => onSearch(exchange.question)}>{t.chat.searchWords}</button>}
-          {person}
-        </div>
-      )}
+      {answer.refused && onSearch && <button type="button" class="da-button" onClick={() => onSearch(exchange.question)}>{t.chat.searchWords}</button>}
+      {answer.refused && person}
       {!writing && (
         <div class="da-actions">
           {answer.text && <CopyButton text={asMarkdown(answer, t.sources.heading)} label={t.chat.copyAnswer} />}

@@ -82,17 +82,13 @@ export class Api {
       response = await fetch(this.url(path), { method, headers, body: sent, signal: signal ?? null, cache });
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw (await this.refusesOrigin()) ? new ApiError("refused", `(DOCS_ORIGINS: ${location.origin})`) : new ApiError("offline", String(error));
+      // the browser tells a service that answers no pages of this origin from no connection only so
+      const there = await fetch(this.url("health/live"), { mode: "no-cors" }).catch(() => null);
+      throw new ApiError(there?.type === "opaque" ? "refused" : "offline", `DOCS_ORIGINS: ${location.origin}`);
     }
     if (response.ok) return response;
     const retryAfter = Number(response.headers.get("retry-after")) || 0;
     throw apiError(await response.json().catch(() => null), response.status, retryAfter);
-  }
-
-  /** Whether the service is there, and answers no pages of this origin: the browser tells such a refusal from no connection only so. */
-  private async refusesOrigin(): Promise<boolean> {
-    if (new URL(this.base).origin === location.origin) return false;
-    return fetch(this.url("health/live"), { mode: "no-cors" }).then(() => true, () => false);
   }
 
   async json<T>(path: string, call: Call = {}): Promise<T> {

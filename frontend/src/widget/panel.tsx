@@ -52,10 +52,9 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
     asked.current = opened.times;
     ask(opened.question);
   }, [opened.times, info]);
-  const openSearch = () => void import("../shared/search").then(setSearch);
   const searchFor = (words: string) => {
     setQuery(words);
-    openSearch();
+    void import("../shared/search").then(setSearch);
   };
   const restart = () => {
     forget();
@@ -82,7 +81,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
         <img src={`${api.base}brand/icon`} alt="" width={24} height={24} onError={(event) => (event.currentTarget.hidden = true)} />
         <h2>{(options.assistant && assistant ? inLanguage(assistant.name, api.language) : info?.title) ?? t.widget.title}</h2>
         <IconButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.search.field}
-          onClick={() => (search ? setSearch(null) : openSearch())} />
+          onClick={() => (search ? setSearch(null) : searchFor(query))} />
         {(search || last) && (
           <a class="da-icon-button" href={`${api.base}?${new URLSearchParams({ ...(search ? { search: query } : { q: last!.question }), model: assistant?.id ?? "" })}`}
             target="_blank" rel="noopener" title={t.widget.full}><Icon name="full" /></a>

@@ -83,7 +83,9 @@ def install_shown(folder: Path, anchor: str, *names: str) -> str:
         shown = re.search(rf'title="{name}"\n(.*?)```', section, re.DOTALL)
         assert shown is not None
         (folder / name).write_text(shown[1], "utf-8")
-    commands = re.search(r"```sh\n(pip install --no-deps.*)\nPYTHONPATH=(\w+) docs-assistant serve\n```", page)
+    commands = re.search(
+        r"```sh\n(pip install --upgrade --no-deps.*)\nPYTHONPATH=(\w+) docs-assistant serve\n```", page
+    )
     assert commands is not None
     # what builds comes from this environment: tests have no registry
     settings = {
@@ -104,14 +106,16 @@ def install_shown(folder: Path, anchor: str, *names: str) -> str:
 
 
 def test_the_documented_commands_install_a_plugin_from_a_clean_directory(tmp_path: Path) -> None:
-    """Both files as the page shows them, then its commands; no package of them is looked for by the name docs-assistant."""
+    """Both files as the page shows them, then its commands, beside a folder that is no part of it; no package of them is looked for by the
+    name docs-assistant.
+    """
+    site = tmp_path / "site"
+    (site / "pages").mkdir(parents=True)
     folder = install_shown(tmp_path, "write", "textile_plugin.py", "pyproject.toml")
     assert (
         "docs-assistant"
         not in tomllib.loads((tmp_path / "pyproject.toml").read_text("utf-8"))["project"]["dependencies"]
     )
-    site = tmp_path / "site"
-    (site / "pages").mkdir(parents=True)
     (site / "pages/volumes.textile").write_text("h1. Volumes\n\nA *volume* keeps its files.", "utf-8")
     (site / "sources.toml").write_text('[[source]]\nurl = "https://docs.example.org/"\ndirectory = "pages"\n', "utf-8")
     assert ran("ingest", "sources.toml", cwd=site).returncode == 1

@@ -267,7 +267,7 @@ LONGEST_LINE = 150  # characters of a further section
 FURTHER = 5  # sections with a line each
 OF_UNIT = 0.1  # share of the unit in the score of a hit; the rest is of the ranking
 OF_NEAREST = 0.2  # share of the weight of the question that the units of its nearest stretch get for its vector
-NAMED = 3  # sections, at least, and words that no page has, at most, which a refusal names
+FEWEST_NEAR = 3  # sections below a refusal that are near, however little
 SAYS = 0.4  # share of the weight of the question that a marked unit has; few of those with less are the answer
 NEARLY = 0.3  # share of the weight of the question that the unit of a near page has
 
@@ -548,8 +548,10 @@ async def nearest(turn: Turn, hits: Sequence[Hit], language: Language) -> list[F
         headings = " ".join(section.path[-1] for section in chunk.sections if section.path)
         if 0 < needed <= found.unit.score(weights) or not wanted.isdisjoint(beginnings(f"{chunk.context} {headings}")):
             pages.setdefault(chunk.url, found)
-    for found in in_order if turn.evidence and turn.evidence.near else ():
-        if len(pages) < NAMED:
+    if turn.evidence and turn.evidence.near:
+        for found in in_order:
+            if len(pages) >= FEWEST_NEAR:
+                break
             pages.setdefault(found.hit.chunk.url, found)
     return list(pages.values())[:FURTHER]
 

@@ -93,6 +93,7 @@ GIVEN_BACK = 8 * 1024 * 1024
 
 
 _CODINGS = frozenset({"identity", "gzip", "x-gzip"})
+"""Values of Content-Encoding that are read."""
 
 
 def _too_long(limit: int) -> RequestError:
@@ -121,7 +122,8 @@ class Bodies:
 
     async def read(self, request: Request, limit: int) -> bytes:
         """The body, unpacked. Raises `RequestError` with the code `too_long` as soon as it is known to exceed `limit` bytes, or
-        with `unknown_encoding` for one that is packed otherwise than with gzip, `LimitReached` if the address has too many unfinished bodies, and `Overloaded` if those of all fill the budget.
+        `unknown_encoding` where it is packed, but not with gzip; `LimitReached` if the address has too many unfinished bodies,
+        and `Overloaded` if those of all fill the budget.
         """
         length = request.headers.get("content-length", "")
         if length.isdecimal() and int(length) > limit:

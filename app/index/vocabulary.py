@@ -120,24 +120,22 @@ class Vocabulary:
 
         If the word isn't `whole`, the beginnings of words are compared. A word that is there, or begins one, stays.
         """
-        if not SHORTEST_CORRECTED + (not whole) <= len(word) <= LONGEST_CORRECTED or not word.isalpha():
-            return word
         if self.completions(word, 1):
             return word
-        near = (
-            neighbour
-            for neighbour in _neighbours(word)
-            if (self.count(neighbour) if whole else self.completions(neighbour, 1))
-        )
-        return max(
-            near, key=lambda other: (self.count(other if whole else self.completions(other, 1)[0]), other), default=word
-        )
+        return (self.neighbour(word) if whole else self._neighbour_begun(word)) or word
 
     def neighbour(self, word: str) -> str:
         """The most frequent word that differs in one letter from one that isn't there; empty without any."""
         if not SHORTEST_CORRECTED <= len(word) <= LONGEST_CORRECTED or not word.isalpha() or self.count(word):
             return ""
         return max(filter(self.count, _neighbours(word)), key=lambda other: (self.count(other), other), default="")
+
+    def _neighbour_begun(self, word: str) -> str:
+        """The beginning of the most frequent word that differs in one letter from this beginning; empty without any."""
+        if not SHORTEST_CORRECTED < len(word) <= LONGEST_CORRECTED or not word.isalpha():
+            return ""
+        completed = ((words[0], other) for other in _neighbours(word) if (words := self.completions(other, 1)))
+        return max(((self.count(found), other) for found, other in completed), default=(0, ""))[1]
 
     def _completions(self, beginning: str, most: int) -> tuple[str, ...]:
         import numpy as np

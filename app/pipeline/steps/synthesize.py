@@ -11,7 +11,6 @@ from typing import Literal
 
 from app.citing.links import escaped, markdown_link, page_title
 from app.citing.sections import (
-    NAMED,
     extract,
     features_of,
     nearest,
@@ -184,12 +183,8 @@ class Synthesize(Step):
     async def _nothing(self, turn: Turn) -> list[Event]:
         """The reply that nothing was found, with the nearest sections; the model isn't asked."""
         language = self.prompts.language(turn.asked.language)
-        said = [
-            Text(
-                " ".join(filter(None, (self.prompts.render(language.code, "nothing_found"), _unknown(turn, language)))),
-                own=True,
-            )
-        ]
+        nothing = self.prompts.render(language.code, "nothing_found")
+        said = [Text(f"{nothing} {_unknown(turn, language)}".rstrip(), own=True)]
         if found := await nearest(turn, turn.related, language):
             said.append(Text(nearest_list(found, language), quoted=True))
             if turn.citing:
@@ -261,14 +256,13 @@ class Synthesize(Step):
 
 def _unknown(turn: Turn, language: Language) -> str:
     """The sentence that names the words of the question in no page; empty without any."""
-    words = turn.evidence.unknown[:NAMED] if turn.evidence else ()
-    return (
-        language.texts.unknown_words.replace("{words}", ", ".join(f"*{escaped(word)}*" for word in words))
-        if words
-        else ""
-    )
+    words = turn.evidence.unknown[:MOST_NAMED] if turn.evidence else ()
+    if not words:
+        return ""
+    return language.texts.unknown_words.replace("{words}", ", ".join(f"*{escaped(word)}*" for word in words))
 
 
+MOST_NAMED = 3  # words that no page has
 LONGEST_HELD = 80  # characters
 ENOUGH = 2 * LONGEST_HELD  # of a first piece that is longer
 

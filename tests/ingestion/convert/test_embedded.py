@@ -3,8 +3,7 @@
 import pytest
 
 from ingestion.convert import SourceText, convert
-
-URL = "https://docs.example.org/guide/"
+from tests.ingestion.convert.main_content import URL, markdown
 
 FORMULAS = {
     "KaTeX": "<span class=katex><span class=katex-mathml><math><semantics><mi>E</mi><annotation encoding='application/x-tex'>E = mc^2</annotation>"
@@ -61,11 +60,6 @@ CODE_LANGUAGES = {
     "custom element": "<code-block language=bash><template>a</template></code-block>",
     "another one": "<deckgo-highlight-code language=bash><code slot=code>a</code></deckgo-highlight-code>",
 }  # fmt: skip
-
-
-def markdown(body: str) -> str:
-    page = f"<html><body><main><h1>T</h1>{body}</main></body></html>"
-    return " ".join(convert(SourceText(URL, page)).markdown.removeprefix("# T\n").split())
 
 
 @pytest.mark.parametrize(

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ingestion.convert import SourceText, convert
+from tests.ingestion.convert.main_content import URL, markdown
 
-URL = "https://docs.example.org/guide/"
 WILD = Path(__file__).parents[3] / "../shared/wild/html"
 LONG = (
     "The gateway keeps each letter for nine days and then sends it back to whoever wrote it, with the reason for that."
@@ -135,11 +135,6 @@ PAGERS = {
     "<div class=NAVHEADER><table><tr><td>Prev</td></tr></table></div><h2>A</h2>One.": "## A One.",
     "<div class=topNav><ul><li>Overview</li></ul></div><h2>A</h2>One.<div class=bottomNav>Skip</div>": "## A One.",
 }  # fmt: skip
-
-
-def markdown(body: str, root: str = "main") -> str:
-    page = f"<html><body><{root}><h1>T</h1>{body}</{root}></body></html>"
-    return " ".join(convert(SourceText(URL, page)).markdown.removeprefix("# T\n").split())
 
 
 @pytest.mark.parametrize(("body", "wanted"), [*ROOTS.items(), *FORMS.items()])

@@ -97,12 +97,13 @@ class TypeAhead(Step):
         *finished, last = corrected.text.split() or [""]
         language = corrected.language
         telling = without_stopwords(" ".join(finished), self.prompts.language(language)) if finished else ""
-        completions = *self._completions(fold(last), vocabulary), vocabulary.neighbour(fold(last))
+        near = vocabulary.neighbour(fold(last))
         settings = self.settings
         return Query(
             texts=(
                 LexicalText(language, f"{telling} {last}".strip()),
-                LexicalText("", " ".join(completions), COMPLETION_WEIGHT),
+                LexicalText("", " ".join(self._completions(fold(last), vocabulary)), COMPLETION_WEIGHT),
+                *([LexicalText("", near, COMPLETION_WEIGHT)] if near else []),
             ),
             vector=None,  # words alone find as much, and an embedder takes longer than the next letter
             language=language,
@@ -129,7 +130,7 @@ class TypeAhead(Step):
         legs = await generation.search(query)
         chunks = {chunk.id: chunk for chunk in await generation.fetch([candidate.id for candidate in legs.lexical])}
         most = max((candidate.score for candidate in legs.lexical), default=1.0)
-        words = Weighted.of(query.texts[0].text, query.language, vocabulary, generation.info.chunks)
+        words = Weighted.of(_words(query, query.language), vocabulary, generation.info.chunks)
         scored = [
             candidate._replace(score=words.best(chunks[candidate.id])[0] + OF_BM25 * candidate.score / most)
             for candidate in legs.lexical
@@ -140,8 +141,16 @@ class TypeAhead(Step):
 
 def query_words(turn: Turn) -> QueryWords:
     """The words that were searched for, without stopwords."""
-    text = turn.search.query.texts[0].text if turn.search else turn.asked.text
-    return QueryWords.of(text, turn.asked.language, open_end=turn.request.as_you_type)
+    open_end, language = turn.request.as_you_type, turn.asked.language
+    if turn.search and open_end:
+        return _words(turn.search.query, language)
+    return QueryWords.of(turn.search.query.texts[0].text if turn.search else turn.asked.text, language)
+
+
+def _words(query: Query, language: str) -> QueryWords:
+    """The words of what is typed; its texts are the query, the completions of the last word, and the word that was perhaps meant by it."""
+    typed, _, *near = query.texts
+    return QueryWords.of(typed.text, language, open_end=True, near=near[0].text if near else "")
 
 
 def sections_of(turn: Turn) -> list[Section | None]:
@@ -174,9 +183,8 @@ class Weighted:
     weights: tuple[float, ...]
 
     @classmethod
-    def of(cls, query: str, language: str, vocabulary: Vocabulary, chunks: int) -> Weighted:
+    def of(cls, words: QueryWords, vocabulary: Vocabulary, chunks: int) -> Weighted:
         """The words of a query that is being typed."""
-        words = QueryWords.of(query, language, open_end=True)
         completed = ((word.text, *(vocabulary.completions(word.text, 1) if word.open else ())) for word in words.words)
         rare = [math.log1p(chunks / (1 + max(map(vocabulary.count, texts)))) for texts in completed]
         whole = sum(rare) or 1.0

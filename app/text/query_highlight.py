@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, NamedTuple
 
@@ -34,11 +34,12 @@ class Piece:
 
 @dataclass(frozen=True)
 class QueryWord:
-    """A folded word of the query with its stem. `open`: it may be the beginning of a longer one."""
+    """A folded word of the query with its stem. `open`: it may be the beginning of a longer one; `near`: the word that was perhaps meant."""
 
     text: str
     stem: str
     open: bool = False
+    near: str = ""
 
     def best_in(self, fields: Sequence[str], weights: Sequence[float]) -> float:
         """Returns how well a text has the word: the highest weight of a field that has it, less if only a form of it is there.
@@ -52,7 +53,7 @@ class QueryWord:
                 break
             if begun in words:
                 share = 1.0 if whole in words else beginning_found
-            elif stem and stem in words:
+            elif (stem and stem in words) or (self.near and f" {self.near}" in words):
                 share = STEM_FOUND
             else:
                 continue
@@ -78,10 +79,12 @@ class QueryWord:
                 return _goes_on(RUN, folded, end)
             if not folded[end : end + 1].isalnum():
                 return end
-        if self._inflected and not self.open and folded.startswith(self.stem, start):
+        if self._inflected and folded.startswith(self.stem, start):
             stem_end = start + len(self.stem)
             end = _goes_on(WORD, folded, stem_end)
             return end if end - stem_end <= LONGEST_ENDING else 0
+        if self.near and folded.startswith(self.near, start):
+            return _goes_on(RUN, folded, start + len(self.near))
         return 0
 
 
@@ -100,12 +103,15 @@ class QueryWords:
     words: tuple[QueryWord, ...]
 
     @classmethod
-    def of(cls, query: str, language: str, *, open_end: bool = False) -> QueryWords:
-        """The last words of this text that have at most `LONGEST_WORD` letters; with `open_end`, the last may be incomplete."""
+    def of(cls, query: str, language: str, *, open_end: bool = False, near: str = "") -> QueryWords:
+        """The last words of this text that have at most `LONGEST_WORD` letters; with `open_end`, the last may be incomplete,
+        and `near` is the word that was perhaps meant by the last.
+        """
         short = (fold(run) for run in runs(query) if len(run) <= LONGEST_WORD)
         words = list(dict.fromkeys(word for word in short if 0 < len(word) <= LONGEST_WORD))[-MOST_WORDS:]
         last = len(words) - 1
-        return cls(tuple(_word(text, language, is_open=open_end and i == last) for i, text in enumerate(words)))
+        made = (_word(text, language, is_open=open_end and i == last) for i, text in enumerate(words))
+        return cls(tuple(replace(word, near=near) if word.open else word for word in made))
 
     def pieces(self, text: str) -> tuple[Piece, ...]:
         """The text in pieces, with the words of the query marked."""
@@ -173,7 +179,7 @@ class QueryWords:
         """The numbers of the words by their first two letters, and of those of one letter by that; made once for all texts of a search."""
         numbers: dict[str, list[int]] = {}
         for number, word in enumerate(self.words):
-            for beginning in {word.text[:2], word.stem[:2]}:
+            for beginning in {word.text[:2], word.stem[:2], word.near[:2]} - {""}:
                 numbers.setdefault(beginning, []).append(number)
         return numbers
 
@@ -197,7 +203,7 @@ _FOLDED = _Folded()
 
 
 def _word(text: str, language: str, *, is_open: bool) -> QueryWord:
-    root = text if is_open or not text.isalpha() else stem(text, language)
+    root = stem(text, language) if text.isalpha() else text
     return QueryWord(text, root if len(root) >= SHORTEST_STEM else text, is_open)
 
 

@@ -2,6 +2,7 @@
 
 import re
 import time
+from typing import Any
 
 import pytest
 from playwright.sync_api import Locator, Page, Route, expect
@@ -83,9 +84,15 @@ def test_the_keyboard_chooses_opens_and_asks(search: Page, llm: FakeLLM):
 
 
 def test_a_result_and_the_query_itself_can_be_asked(search: Page, llm: FakeLLM):
+    """What is asked is what the reader typed; with the page of the result, if the question is about a result."""
+    asked: list[dict[str, Any]] = []
+    search.on("request", lambda sent: asked.append(sent.post_data_json) if "chat/completions" in sent.url else None)
     search.keyboard.type("backup")
-    search.get_by_role("button", name="Ask about").first.click()
+    row = search.get_by_role("row").filter(has=search.get_by_role("button", name="Ask about")).first
+    address = row.get_by_role("link").get_attribute("href")
+    row.get_by_role("button", name="Ask about").click()
     finished(search)
+    assert (asked[0]["messages"], asked[0]["page"]) == ([{"role": "user", "content": "backup"}], address)
     modes = search.get_by_role("navigation", name="Ask or search")
     modes.get_by_role("link", name="Search").click()
     expect(search.get_by_role("combobox", name="Search", exact=True)).to_have_value("backup")
@@ -95,7 +102,25 @@ def test_a_result_and_the_query_itself_can_be_asked(search: Page, llm: FakeLLM):
     expect(search.get_by_role("status")).to_contain_text("result")  # rows that come during a click move the button away
     search.get_by_role("button", name="Ask: backup").click()
     finished(search)
-    assert len(llm.calls) >= 2
+    assert asked[-1]["messages"][-1]["content"] == "backup"
+    assert "page" not in asked[-1]
+    assert llm.calls
+
+
+def test_rows_of_several_collections_name_theirs(search: Page):
+    def two(route: Route) -> None:
+        response = route.fetch()
+        found = response.json()
+        found["facets"]["collections"].append("wiki")
+        found["data"][0]["collection"] = "wiki"
+        route.fulfill(response=response, json=found)
+
+    search.keyboard.type("backup")
+    expect(search.get_by_role("status")).to_contain_text("result")
+    expect(search.locator(".da-tag")).to_have_count(0)
+    search.route("**/v1/search", two)
+    search.get_by_role("combobox", name="Search", exact=True).fill("backups")
+    expect(search.locator(".da-tag").get_by_text("wiki")).to_be_visible()
 
 
 def test_searches_whose_results_were_used_are_offered_again(search: Page):

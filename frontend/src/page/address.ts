@@ -1,8 +1,9 @@
-/** The address of the page: `?chat=ID` shows a conversation, `?q=QUESTION` asks at once, `?search=WORDS` searches, `?shared=TOKEN` shows a shared answer. */
+/** The address of the page: `?chat=ID` shows a conversation, `?q=QUESTION` asks at once (`&page=ADDRESS` for a reader of that page), `?search=WORDS` searches, `?shared=TOKEN` shows a shared answer. */
 
 export interface Address {
   chat?: string;
   q?: string;
+  page?: string;
   model?: string;
   search?: string;
   shared?: string;

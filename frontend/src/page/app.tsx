@@ -38,9 +38,9 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
   const tone = assistant?.personas.some(({ id }) => id === choices.tone) ? choices.tone : "";
   const options = { model: assistant?.id ?? "", language, ...(tone && { persona: tone }) };
   const ask = useCallback(
-    (question: string, at?: number) => {
+    (question: string, at?: number, page?: string) => {
       place.keepAddress();
-      void conversation.ask(question, optionsNow.current, at);
+      void conversation.ask(question, { ...optionsNow.current, ...(page && { page }) }, at);
     },
     [conversation],
   );
@@ -71,7 +71,7 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
             <main class="da-centre" id="da-main" tabIndex={-1}><KeyForm said={wrongKey ? ui.t.page.wrongKey : ui.t.problems.kinds.key} wrong={wrongKey} signIn={known?.sign_in ?? false} onKey={key} /></main>
           ) : place.address.search !== undefined ? (
             <main class="da-column" id="da-main" tabIndex={-1}><h1 class="da-hidden">{ui.t.search.label}</h1><Search api={api} language={language} model={assistant?.id ?? ""} query={place.address.search} pages={inLanguage(assistant?.pages ?? {}, language)}
-              onQuery={(search) => go({ search }, { replace: true })} onAsk={(question) => place.ask(question)} /></main>
+              onQuery={(search) => go({ search }, { replace: true })} onAsk={place.ask} /></main>
           ) : (
             <Chat {...{ known, assistant, conversation, language, ask }} key={conversation.id} onSearch={(search) => place.show({ search })}>
               {problem && <Problem problem={problem} onRetry={reload} />}
@@ -117,7 +117,7 @@ function usePlace(history: History) {
     const now = currentAddress();
     if (now.chat !== conversation.id) show({ chat: conversation.id }, { replace: now.q !== undefined });
   };
-  return { address, places: places.current, conversation, show, keepAddress, ask: (q: string) => show({ q }) };
+  return { address, places: places.current, conversation, show, keepAddress, ask: (q: string, page = "") => show({ q, ...(page && { page }) }) };
 }
 
 function useLook(language: string, theme: string, title: string): void {
@@ -131,13 +131,13 @@ function useLook(language: string, theme: string, title: string): void {
 /** Asks what `?q=` says, once, as soon as the assistant is known. */
 function useAskedByAddress(
   assistant: InterfaceAssistant | null,
-  { q, model }: Address,
+  { q, model, page }: Address,
   choose: (change: { assistant: string }) => void,
-  ask: (question: string) => void,
+  ask: (question: string, at?: number, page?: string) => void,
 ): void {
   useEffect(() => {
     if (!assistant || !q?.trim()) return;
-    ask(q.trim());
+    ask(q.trim(), undefined, page);
     if (model) choose({ assistant: model });
   }, [assistant === null, q]);
 }

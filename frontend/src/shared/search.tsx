@@ -31,8 +31,8 @@ interface SearchProps {
   /** What is searched first. */
   query?: string;
   onQuery?: (query: string) => void;
-  /** Asks the assistant about what was found. */
-  onAsk: (question: string) => void;
+  /** Asks the assistant what was typed, for one who looks at the page that was found. */
+  onAsk: (question: string, page?: string) => void;
 }
 
 /** What the search is limited to; empty for nothing. */
@@ -61,24 +61,24 @@ export function Search(props: SearchProps): JSX.Element {
   const { state, again } = useFound(props, query, filters);
   const found = query ? (state.found?.data ?? []) : [];
   const rows = useMemo(() => byPage(found), [state.found, query]);
+  const sites = state.found?.facets.collections.length ?? 0;
   const best = Math.max(rows.indexOf(found[0]!), 0);
   useEffect(() => field.current?.focus(), []);
   useLayoutEffect(() => setChosen(-1), [rows]); // with the rows: an effect after them would take back the first arrow
   useEffect(() => onQuery?.(query), [query]);
   useEffect(() => grid.current?.querySelector(".da-active")?.scrollIntoView({ block: "nearest" }), [chosen]);
-  const about = (row: Passage) => asked(row.section ? t.search.about(row.section, row.title) : t.search.aboutPage(row.title));
-  const asked = (question: string) => {
+  const ask = (row?: Passage) => {
     recent.add(query);
-    onAsk(question);
+    onAsk(query, row?.url);
   };
   // the row below the results asks the query itself
   const last = query ? rows.length : -1;
   const known = state.asked === query; // results of other words aren't opened unseen
   const active = chosen >= 0 ? chosen : known || rows.length ? best : -1; // what Enter opens is seen before
-  const enter = (ask: boolean) => {
+  const enter = (asks: boolean) => {
     const row = rows[active];
-    if (ask) row && chosen >= 0 ? about(row) : asked(query);
-    else if (known) row ? grid.current?.querySelectorAll<HTMLElement>(".da-found")[active]?.click() : asked(query);
+    if (asks) ask(chosen >= 0 ? row : undefined);
+    else if (known) row ? grid.current?.querySelectorAll<HTMLElement>(".da-found")[active]?.click() : ask();
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.isComposing) return;
@@ -112,12 +112,12 @@ export function Search(props: SearchProps): JSX.Element {
       <div ref={grid} id={`${id}-grid`} role="grid" aria-label={t.search.results} class="da-results" hidden={last < 0}
         onClick={(event) => event.target instanceof Element && event.target.closest(".da-found") && recent.add(query)}>
         {rows.map((row, index) => (
-          <Result key={row.url + row.section} id={`${id}-${index}`} row={row} active={index === active} ui={language} onAsk={() => about(row)} />
+          <Result key={row.url + row.section} id={`${id}-${index}`} row={row} active={index === active} ui={language} several={sites > 1} onAsk={() => ask(row)} />
         ))}
         {query && (
           <div role="row" class={active === rows.length ? "da-result da-active" : "da-result"}>
             <div role="gridcell" id={`${id}-${rows.length}`} aria-selected={active === rows.length}>
-              <button type="button" tabIndex={-1} class="da-ask-query" onClick={() => asked(query)}>
+              <button type="button" tabIndex={-1} class="da-ask-query" onClick={() => ask()}>
                 <Icon name="send" size={16} /> <span>{t.search.ask} <strong>{query}</strong></span>
               </button>
             </div>
@@ -232,11 +232,13 @@ interface ResultProps {
   active: boolean;
   /** Language of the interface. */
   ui: string;
+  /** Whether pages of several collections are searched. */
+  several: boolean;
   onAsk: () => void;
 }
 
 /** A page with its path, or a section below its page. */
-function Result({ id, row: { url, section, title, language, highlights }, active, ui, onAsk }: ResultProps): JSX.Element {
+function Result({ id, row: { url, section, title, language, collection, highlights }, active, ui, several, onAsk }: ResultProps): JSX.Element {
   const { t } = useUi();
   const [page = [], ...headings] = highlights.breadcrumbs;
   const crumbs = section && headings.length ? headings : [page];
@@ -247,6 +249,7 @@ function Result({ id, row: { url, section, title, language, highlights }, active
           <span class="da-found-title">
             {crumbs.map((pieces, index) => <>{index > 0 && <span class="da-between"> › </span>}<span>{marked(pieces)}</span></>)}
           </span>
+          {!section && several && <span class="da-tag">{collection}</span>}
           {!section && language !== ui && <span class="da-tag">{languageName(language, ui)}</span>}
           {!section && <span class="da-card-path">{path(url)}</span>}
           <span class="da-found-text">{marked(highlights.excerpt)}</span>

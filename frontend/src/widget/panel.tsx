@@ -41,10 +41,10 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
   const asked = useRef(0);
   const last = exchanges.at(-1);
   const pages = inLanguage(assistant?.pages ?? {}, api.language);
-  const ask = (question: string, at?: number) => {
+  const ask = (question: string, at?: number, page = location.href) => {
     if (!field.current?.matches(":focus")) sheet.current!.focus(); // what was clicked goes away, and Escape shall still be of the panel
     setSearch(null);
-    void conversation.ask(question, request(options, assistant, info, api.language), at);
+    void conversation.ask(question, request(options, assistant, info, api.language, page), at);
   };
   useEffect(() => {
     if (!opened.quietly) field.current?.focus();
@@ -92,7 +92,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
       {search ? (
         <div class="da-scroll">
           <search.Search api={api} language={sent(info, api.language)} page={location.href} model={assistant?.id ?? options.assistant}
-            collections={options.collections} pages={pages} query={query} onQuery={setQuery} onAsk={ask} />
+            collections={options.collections} pages={pages} query={query} onQuery={setQuery} onAsk={(question, page) => ask(question, undefined, page)} />
         </div>
       ) : (
         <>
@@ -128,10 +128,10 @@ function sent(info: InterfaceBody | null, language: string): string {
   return info?.languages?.includes(language) ? language : "";
 }
 
-function request(options: Options, assistant: InterfaceAssistant | undefined, info: InterfaceBody | null, language: string) {
+function request(options: Options, assistant: InterfaceAssistant | undefined, info: InterfaceBody | null, language: string, page: string) {
   return {
     model: assistant?.id ?? options.assistant,
-    page: location.href,
+    page,
     ...(sent(info, language) && { language }),
     ...(options.collections.length > 0 && { filters: { collections: options.collections } }),
   };

@@ -125,7 +125,7 @@ async def test_a_correction_is_tried_beside_the_words_that_begin_so(tmp_path):
     """Promtool begins as typed; who mistyped "prompt" finds it, too."""
     more = {"tool": "# Tool\n\nRun promtool.", "prompts": "# Prompts\n\nChange a prompt here."}
     async with indexed(tmp_path, more=more) as service:
-        assert paths((await search(service, query="promt", as_you_type=True)).json())[:2] == ["tool", "prompts"]
+        assert paths((await search(service, query="promt", as_you_type=True)).json())[:2] == ["prompts", "tool"]
 
 
 async def test_a_word_with_accents_or_a_whole_word_shows_its_language_to_a_reader_of_another(typing):

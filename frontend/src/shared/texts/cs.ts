@@ -91,8 +91,6 @@ export const cs: Texts = {
     keys: "↑ ↓ vybírají · Enter otevře · Ctrl+Enter se zeptá",
     ask: "Zeptat se:",
     askAbout: (section: string) => `Zeptat se na „${section}“`,
-    about: (section: string, title: string) => `Co říká oddíl „${section}“ stránky „${title}“?`,
-    aboutPage: (title: string) => `Co říká stránka „${title}“?`,
     filters: { collections: ["Kolekce", "Všechny kolekce"], languages: ["Jazyk stránek", "Všechny jazyky"] },
   },
   page: {

@@ -92,8 +92,6 @@ export const de: Partial<Texts> = {
     keys: "↑ ↓ wählen · Enter öffnet · Strg+Enter fragt danach",
     ask: "Fragen:",
     askAbout: (section: string) => `Nach „${section}“ fragen`,
-    about: (section: string, title: string) => `Was steht im Abschnitt „${section}“ der Seite „${title}“?`,
-    aboutPage: (title: string) => `Was steht auf der Seite „${title}“?`,
     filters: { collections: ["Sammlung", "Alle Sammlungen"], languages: ["Sprache der Seiten", "Alle Sprachen"] },
   },
   page: {

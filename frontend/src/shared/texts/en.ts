@@ -93,8 +93,6 @@ export const en = {
     keys: "↑ ↓ choose · Enter opens · Ctrl+Enter asks about it",
     ask: "Ask:",
     askAbout: (section: string) => `Ask about “${section}”`,
-    about: (section: string, title: string) => `What does the section “${section}” of the page “${title}” say?`,
-    aboutPage: (title: string) => `What does the page “${title}” say?`,
     filters: { collections: ["Collection", "All collections"], languages: ["Language of the pages", "All languages"] },
   },
   page: {

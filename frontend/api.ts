@@ -271,6 +271,7 @@ export interface InterfaceBody {
   model?: boolean;
   person: string;
   preparing?: boolean;
+  reading?: Record<string, string>;
   sign_in: boolean;
   title: string;
   version: string;

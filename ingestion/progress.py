@@ -1,15 +1,45 @@
 """The progress of a run: a bar on a terminal, lines in a log."""
 
+import math
 import time
 from pathlib import Path
 from typing import Any, TextIO
 
-from app.index.run_history import forget_reading, minutes_left, tell_reading
+from app.index.run_history import forget_reading, tell_reading
 
 EVERY = 5.0
 """Seconds between two lines of a log."""
 TOLD_EVERY = 1.0
 """Seconds between two times that readers are told."""
+
+
+class Pace:
+    """Counts what is done of a stage, and estimates how long the rest takes.
+
+    The first part isn't counted into the speed: while it is read, the models are loaded and the processes start.
+    """
+
+    def __init__(self, total: int = 0) -> None:
+        self.total, self.done, self.began = total, 0, time.monotonic()
+        self._first, self._first_at = 0, self.began
+
+    def advance(self, n: int) -> None:
+        """Count `n` more as done."""
+        if not self.done:
+            self._first, self._first_at = n, time.monotonic()
+        self.done += n
+
+    @property
+    def seconds(self) -> float:
+        """How long the stage has taken so far."""
+        return max(time.monotonic() - self.began, 1e-6)
+
+    @property
+    def minutes_left(self) -> int:
+        """The whole minutes that the rest takes; 0 if nothing is left, or if the speed isn't known yet."""
+        counted = self.done - self._first
+        rest = max(0, self.total - self.done)
+        return math.ceil((time.monotonic() - self._first_at) / counted * rest / 60) if counted else 0
 
 
 class Progress:
@@ -31,35 +61,32 @@ class LogProgress(Progress):
     def __init__(self, stream: TextIO, every: float = EVERY) -> None:
         self._stream = stream
         self._every = every
-        self._name, self._total, self._done = "", 0, 0
-        self._began = self._written_at = time.monotonic()
+        self._name, self._pace, self._written_at = "", Pace(), time.monotonic()
 
     def stage(self, name: str, total: int) -> None:
         """End the previous stage and name the new one."""
         self.close()
-        self._name, self._total, self._done = name, total, 0
-        self._began = self._written_at = time.monotonic()
+        self._name, self._pace, self._written_at = name, Pace(total), time.monotonic()
         self._write(f"{name} ..." if not total else f"{name}: {total} ...")
 
     def advance(self, n: int = 1, note: str = "") -> None:
         """Count, and write a line when the interval is over."""
-        self._done += n
+        self._pace.advance(n)
         if time.monotonic() - self._written_at >= self._every:
             self._written_at = time.monotonic()
             self._write(f"{self._name}: {self._figures()}{f', {note}' if note else ''}")
 
     def close(self) -> None:
         """Ends the stage."""
-        if self._name and self._done:
+        if self._name and self._pace.done:
             self._write(f"{self._name}: {self._figures()}, done")
         self._name = ""
 
     def _figures(self) -> str:
-        seconds = max(time.monotonic() - self._began, 1e-6)
-        of = f" of {self._total} ({100 * self._done // self._total} %)" if self._total else ""
-        minutes = minutes_left(self._done, self._total, seconds)
-        time_left = f", about {minutes} min left" if minutes else ""
-        return f"{self._done}{of}, {self._done / seconds:.1f} a second{time_left}"
+        pace = self._pace
+        of = f" of {pace.total} ({100 * pace.done // pace.total} %)" if pace.total else ""
+        time_left = f", about {minutes} min left" if (minutes := pace.minutes_left) else ""
+        return f"{pace.done}{of}, {pace.done / pace.seconds:.1f} a second{time_left}"
 
     def _write(self, line: str) -> None:
         self._stream.write(f"{line}\n")
@@ -119,19 +146,18 @@ class ToldProgress(Progress):
         self._shown = shown
         self._trigger = trigger
         self._directory = directory
-        self._total, self._done = 0, 0
-        self._began = self._told_at = 0.0
+        self._pace, self._told_at = Pace(), 0.0
 
     def stage(self, name: str, total: int) -> None:
         """Start the next part of the run."""
         self._shown.stage(name, total)
-        self._total, self._done, self._began, self._told_at = total, 0, time.monotonic(), 0.0
+        self._pace, self._told_at = Pace(total), 0.0
         self._tell()
 
     def advance(self, n: int = 1, note: str = "") -> None:
         """Count."""
         self._shown.advance(n, note)
-        self._done += n
+        self._pace.advance(n)
         self._tell()
 
     def close(self) -> None:
@@ -141,9 +167,11 @@ class ToldProgress(Progress):
 
     def _tell(self) -> None:
         now = time.monotonic()
-        if self._total and now - self._told_at >= TOLD_EVERY:
+        pace = self._pace
+        if pace.total and now - self._told_at >= TOLD_EVERY:
             self._told_at = now
-            tell_reading(self._directory, self._done, self._total, now - self._began, self._trigger)
+            began = time.time() - pace.seconds
+            tell_reading(self._directory, pace.done, pace.total, pace.minutes_left, began=began, trigger=self._trigger)
 
 
 def open_progress(stream: TextIO, directory: Path | None = None, trigger: str = "") -> Progress:

@@ -94,10 +94,7 @@ class Assistant:
 
     async def _events(self, request: Request, record: AnswerRecord) -> Events:
         recorder = Recorder(record.began) if request.trace else None
-        try:
-            record.turn = await self.begin(request, record.calls)
-        except NoIndex as error:
-            raise await self._still_reading(request, error) from error
+        record.turn = await self.begin(request, record.calls)
         told, plan = False, recorder.watching(self.plans.answer) if recorder else self.plans.answer
         async with aclosing(self._ran(record, plan)) as statuses:
             async for searching in statuses:
@@ -133,12 +130,12 @@ class Assistant:
                 early = False
                 yield Status(language.texts.searching, sections=await found_sections(turn, hits, self.prompts))
 
-    async def _still_reading(self, request: Request, error: NoIndex) -> NoIndex:
-        """What a reader is told while the first run reads the pages; the `error` itself if none does."""
+    async def still_reading(self) -> Mapping[str, str]:
+        """What readers are told while the first run reads the pages, by language; empty if no run does."""
         if (told := await asyncio.to_thread(reading, self.directory)) is None:
-            return error
-        turn = await run(self.plans.answer[:1], Turn(request=request, generation=None))
-        return StillReading(self.prompts.language(turn.asked.language).texts.still_reading.format_map(told))
+            return {}
+        languages = self.prompts.languages.items()
+        return {code: language.texts.still_reading.format_map(told) for code, language in languages}
 
     def overridden(self, overrides: Overrides) -> Assistant:
         """Returns a copy with other settings and prompts. Raises `RequestError` for an unknown or invalid prompt."""
@@ -185,7 +182,10 @@ class Assistant:
         return "".join(texts.get(id_, "") for id_ in before), chunks[0], "".join(texts.get(id_, "") for id_ in after)
 
     async def begin(self, request: Request, calls: Calls | None = None) -> Turn:
-        """The turn before the first step, with this assistant's limits and persona, on the live generation."""
+        """The turn before the first step, with this assistant's limits and persona, on the live generation.
+
+        Raises `NoIndex` without any, `StillReading` if a first run reads the pages.
+        """
         if request.persona and request.persona not in (personas := self.prompts.personas):
             raise RequestError(
                 f"There is no persona {quoted(request.persona)} here. Available: {', '.join(sorted(personas)) or 'none'}.",
@@ -194,7 +194,14 @@ class Assistant:
         filters = request.filters.narrowed(self.limits)
         request = replace(request, filters=filters, persona=request.persona or self.persona)
         citing = CitingTrace() if request.trace else None
-        return Turn(request=request, generation=await self.store.live(), calls=calls or Calls(), citing=citing)
+        try:
+            generation = await self.store.live()
+        except NoIndex as error:
+            if not (said := await self.still_reading()):
+                raise
+            turn = await run(self.plans.answer[:1], Turn(request=request, generation=None))
+            raise StillReading(said[turn.asked.language]) from error
+        return Turn(request=request, generation=generation, calls=calls or Calls(), citing=citing)
 
 
 @dataclass(frozen=True)

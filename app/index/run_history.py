@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import time
 from collections.abc import Iterable, Mapping
@@ -297,23 +296,12 @@ STILL_READING = 120.0
 """Seconds after which a file was left by a run that was killed."""
 
 
-def minutes_left(done: int, total: int, seconds: float) -> int:
-    """The whole minutes that the rest takes, if so much is done after these seconds; 0 if nothing is, or nothing is left."""
-    return max(0, math.ceil(seconds / done * (total - done) / 60)) if done else 0
+def tell_reading(directory: Path, done: int, total: int, minutes: int, *, began: float, trigger: str = "") -> None:
+    """Write how many pages of how many a run has read, and how many minutes the rest takes. A file that can't be written costs only this.
 
-
-def tell_reading(directory: Path, done: int, total: int, seconds: float, trigger: str = "") -> None:
-    """Write that so many pages of so many are read after these seconds. A file that can't be written costs only this.
-
-    `trigger` is that of the run.
+    The run `began` to read in these Unix seconds; `trigger` is what started the run.
     """
-    told = {
-        "done": done,
-        "total": total,
-        "minutes": max(1, minutes_left(done, total, seconds)),
-        "trigger": trigger,
-        "began": time.time() - seconds,
-    }
+    told = {"done": done, "total": total, "minutes": max(1, minutes), "trigger": trigger, "began": began}
     with suppress(OSError):
         directory.mkdir(parents=True, exist_ok=True)
         new = directory / f"{FILE}.{os.getpid()}"

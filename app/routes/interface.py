@@ -144,6 +144,9 @@ class InterfaceBody(TypedDict):
         Annotated[bool, Field(description="Whether first questions are still being made of the index.")]
     ]
     index: NotRequired[Annotated[InterfaceIndex | None, Field(description="Null if nothing can be searched.")]]
+    reading: NotRequired[
+        Annotated[Mapping[str, str], Field(description="How far the first run is, by language; empty if none runs.")]
+    ]
     keeps: NotRequired[Keeps]
     contact: NotRequired[
         Annotated[str, Field(description="Address of the web or of mail where people answer; empty for none.")]
@@ -179,7 +182,9 @@ class Interface:
         info = (await service.assistants.ready()).info
         kept = service.conversations is not None
         first: dict[str, Start] = {}
+        reading: Mapping[str, str] = {}
         for one in assistants.listed():
+            reading = reading if info or reading else await one.still_reading()
             with suppress(TimeoutError):  # a page that isn't there yet is worse than one without them
                 first[one.id] = await self.suggester.of(one, PATIENCE)
         return {  # type: ignore[typeddict-item]  # the other fields are there already
@@ -190,6 +195,7 @@ class Interface:
             ],
             "preparing": len(first) < len(assistants.listed()),
             "model": service.assistants.model is not None,
+            "reading": reading,
             "index": {"generation": info.id, "pages": info.pages, "built_at": info.built_at} if info else None,
             "contact": self.branding.given.contact,
             "keeps": {

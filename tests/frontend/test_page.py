@@ -3,6 +3,7 @@
 import re
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -11,6 +12,7 @@ import httpx
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from app.index.run_history import tell_reading
 from tests.app.routes.scripted import wait_for
 from tests.app.routes.test_interface import own_brand
 from tests.end_to_end.program import Program
@@ -363,6 +365,18 @@ def test_the_page_ends_below_its_answer_and_a_long_question_leaves_it_in_sight(
     expect(answer.locator(".da-passage mark").first).to_be_visible()
     below = "document.documentElement.scrollHeight - document.querySelector('.da-app').offsetHeight"
     assert page.evaluate(below) == 0
+
+
+def test_a_page_that_is_opened_during_the_first_run_says_how_far_it_is(page: Page, start: Start, tmp_path: Path):
+    """Before a question is asked, and again with other numbers, until there is an index."""
+    store = tmp_path / "read"
+    tell_reading(store, 45, 100, 2, began=time.time())
+    page.goto(start(indexed=False, DOCS_STORE=str(store)).url)
+    said = page.get_by_role("alert")
+    expect(said).to_contain_text("Reading the documentation")
+    expect(said).to_contain_text("45 of 100 pages, about 2 min left")
+    tell_reading(store, 80, 100, 1, began=time.time())
+    expect(said).to_contain_text("80 of 100 pages, about 1 min left")
 
 
 def test_what_goes_wrong_is_said_in_plain_words(page: Page, start: Start, llm: FakeLLM):

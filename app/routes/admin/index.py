@@ -197,7 +197,8 @@ async def _inspected(index: NamedIndex, state: IndexState) -> Inspected:
         pages = await (await index.store.live()).pages() if state.info else ()
     except AssistantError as error:
         state = replace(state, store_problem=state.store_problem or str(error))
-    return Inspected(index.name, index.embedder, state, pages, runs)
+    told = None if state.info else await asyncio.to_thread(run_reading, directory_of(index.settings))
+    return Inspected(index.name, index.embedder, state, pages, runs, first_run=told)
 
 
 def _index(one: Inspected) -> bodies.IndexBody:

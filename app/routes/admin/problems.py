@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from app.assistants.health import IndexState, PartState, embedder_mismatch
 from app.core.errors import AssistantError
@@ -50,6 +50,8 @@ class Inspected:
     runs: RunHistory
     run: Run | None = None
     """The last one that this process has started; the history lacks those that were killed."""
+    first_run: Mapping[str, Any] | None = None
+    """How far the run is that fills an empty index, see `app.index.run_history.run_reading`."""
 
     @property
     def last_result(self) -> str:
@@ -132,6 +134,10 @@ def _of_index(one: Inspected, settings: Settings) -> Iterator[ProblemBody]:
         yield _problem(
             "store", "error", name, state.store_problem, "Check the store; `docs-assistant check` says more."
         )
+    elif state.info is None and one.first_run:
+        far = "The first run has read {done} of {total} pages; about {minutes} min are left.".format_map(one.first_run)
+        yield _problem("still_reading", "warning", name, far, "Wait, or look at it in Runs.")
+        return
     elif state.info is None:
         yield _problem("no_index", "error", name, state.problem, RUN_AGAIN)
         return

@@ -34,6 +34,7 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
   const place = usePlace(history);
   const assistant = chosen(known, place.address.model ?? choices.assistant);
   const { conversation } = place;
+  const still = inLanguage(known?.reading ?? {}, language);
   const [menu, setMenu] = useState(false);
   const tone = assistant?.personas.some(({ id }) => id === choices.tone) ? choices.tone : "";
   const options = { model: assistant?.id ?? "", language, ...(tone && { persona: tone }) };
@@ -75,7 +76,7 @@ export function App({ api, storage, session, history }: Props): JSX.Element {
           ) : (
             <Chat {...{ known, assistant, conversation, language, ask }} key={conversation.id} onSearch={(search) => place.show({ search })}>
               {problem && <Problem problem={problem} onRetry={reload} />}
-              {known?.index === null && <Problem problem={new ApiError("no_index", "")} onRetry={reload} />}
+              {known?.index === null && <Problem problem={still ? new ApiError("reading", still) : new ApiError("no_index", "")} onRetry={reload} />}
             </Chat>
           )}
         </div>

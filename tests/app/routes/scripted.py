@@ -67,6 +67,10 @@ class Scripted:
     def store(self) -> Any:
         raise NoIndex("Nothing is indexed yet.")
 
+    async def still_reading(self) -> dict[str, str]:
+        """No run is under way."""
+        return {}
+
     async def search(self, request: Request) -> Turn:
         self.asked.append(request)
         generation = SimpleNamespace(info=INFO)

@@ -55,6 +55,7 @@ export const cs: AdminTexts = {
     titles: {
       store: "Index nelze číst",
       no_index: "Zatím není nic zaindexováno",
+      still_reading: "První běh čte stránky",
       embedder: "Index neodpovídá embedderu",
       too_old: "Index je příliš starý",
       run_failed: "Poslední běh selhal",
@@ -71,7 +72,7 @@ export const cs: AdminTexts = {
       reranker_fails: "Reranker selhává",
       store_fails: "Úložiště selhává",
     },
-    see: { pages_failing: "Ukázat tyto stránky", run_failed: "Přejít na běhy", site_failed: "Přejít na běhy", no_run: "Přejít na běhy", no_index: "Přidat web", too_old: "Spustit běh" },
+    see: { pages_failing: "Ukázat tyto stránky", run_failed: "Přejít na běhy", site_failed: "Přejít na běhy", no_run: "Přejít na běhy", no_index: "Přidat web", still_reading: "Přejít na běhy", too_old: "Spustit běh" },
   },
   index: {
     heading: (name) => (name ? `Index ${name}` : "Index"),

@@ -54,6 +54,7 @@ export const en = {
     titles: {
       store: "The index can't be read",
       no_index: "Nothing is indexed yet",
+      still_reading: "The first run reads the pages",
       embedder: "The index doesn't fit the embedder",
       too_old: "The index is too old",
       run_failed: "The last run failed",
@@ -70,7 +71,7 @@ export const en = {
       reranker_fails: "The reranker fails",
       store_fails: "The store fails",
     } as Record<string, string>,
-    see: { pages_failing: "Show these pages", run_failed: "Go to the runs", site_failed: "Go to the runs", no_run: "Go to the runs", no_index: "Add a site", too_old: "Start a run" } as Record<string, string>,
+    see: { pages_failing: "Show these pages", run_failed: "Go to the runs", site_failed: "Go to the runs", no_run: "Go to the runs", no_index: "Add a site", still_reading: "Go to the runs", too_old: "Start a run" } as Record<string, string>,
   },
   index: {
     heading: (name: string) => (name ? `Index ${name}` : "Index"),

@@ -7,7 +7,7 @@ JOBS := 3
 INSTALL := deploy/install.sh $(VENV)
 unexport PYTHONDONTWRITEBYTECODE # else each of the many processes of the tests would compile the program
 
-.PHONY: install lock bill docs frontend pictures screens install-dev install-eval run test test-all test-slow test-fast test-eval test-core test-openwebui translations check eval baseline fuzz format opensearch opensearch-stop clean
+.PHONY: install lock bill release docs frontend pictures screens install-dev install-eval run test test-all test-slow test-fast test-eval test-core test-openwebui translations check eval baseline fuzz format opensearch opensearch-stop clean
 
 install: $(VENV)/.installed
 install-dev: $(VENV)/.installed-dev
@@ -51,6 +51,10 @@ lock: install-dev
 # The bill of materials with licences, of an environment with all extras
 bill: install-dev install-eval
 	$(BIN)/python -m tests.bill --write
+
+# The files of a release of the last commit in dist/: wheel, source archive, context of the image, bill of materials, notes, checksums; built twice and compared
+release: install-dev
+	$(BIN)/python deploy/release.py dist
 
 # The site under /docs/, built into app/site as every installation does it; the tools for it come and go with pip
 docs: install

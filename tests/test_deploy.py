@@ -346,7 +346,7 @@ def test_pods_fit_the_image(objects: dict[str, Any]):
     for kind, pod in pods(objects):
         assert f"--uid {pod['spec']['securityContext']['runAsUser']} " in image
         (container,) = pod["spec"]["containers"]
-        assert container["image"] == "registry.example.org/docs-assistant:0.1.0"
+        assert container["image"] == "registry.example.org/docs-assistant:1.0.0"
         assert container["securityContext"]["readOnlyRootFilesystem"] is True
         mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
         assert f"DOCS_STORE={mounts['data']}\n" in image

@@ -52,6 +52,9 @@ JUDGED = [  # question, language, and between what its evidence is
     ("What does NVIDIA mean?", "en", 1.0, 1.0),
     ("Which setting changes NVIDIA?", "en", 1.0, 1.0),
     ("Co znamená NVIDIA?", "cs", 1.0, 1.0),
+    ("Jak zapnu NVIDIA?", "cs", 1.0, 1.0),
+    ("How do I turn on the NVIDIA card?", "en", 1.0, 1.0),
+    ("How do I turn on the lights?", "en", 0.0, 0.0),
     # what is said around the question doesn't count, for it or against it
     ("Hello, Novak here. I'm a student of Masaryk University in Brno. How large is the storage quota?", "en", 0.7, 1.0),
     ("In my Firefox on Fedora, how large is the storage quota?", "en", 0.7, 1.0),

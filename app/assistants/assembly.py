@@ -31,6 +31,7 @@ from app.pipeline.runner import Plan
 from app.pipeline.steps.postprocess import Postprocess
 from app.pipeline.type_ahead import TypeAhead
 from app.text.language import LanguageDetector
+from app.text.synonyms import synonym_file
 
 
 def build(settings: Settings, *, model: Model | None = None, file: AssistantsFile | None = None) -> Assistants:
@@ -50,7 +51,7 @@ def build(settings: Settings, *, model: Model | None = None, file: AssistantsFil
     detector = LanguageDetector(prompts.languages, settings.default_language)
     reranker = open_reranker(settings)
     exams = kept(settings) if settings.tuning.heed_exam else {}
-    bare = Tools(settings, prompts, detector, model, embedder, reranker, store)
+    bare = Tools(settings, prompts, detector, model, embedder, reranker, store, synonym_file(settings.prompts))
     file = file or read_assistants(settings)
     with naming_file(settings):
         models = {

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
+from app.citing.asked import asked_stems
 from app.citing.links import untagged
-from app.citing.sections import FEWEST_WORDS, asked_stems
+from app.citing.sections import FEWEST_WORDS
 from app.core.language import Language
 from app.core.prompts import Prompts
 from app.core.turn import Turn

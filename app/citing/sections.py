@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 
+from app.citing.asked import asked_stems, weights_of
 from app.citing.citations import BRACKET, Citations, inner
 from app.citing.links import escaped, markdown_link, page_title, untagged
 from app.core.fitted import fitted
@@ -20,7 +21,7 @@ from app.text.analysis import analyse, beginnings, fold, words
 from app.text.blocks import CUT, cut_short, unnumbered
 from app.text.language import what_is_asked, without_stopwords
 from app.text.reading import Block
-from app.text.units import Unit, blocks_of, first_command, line_of, rarity, shortened, units_of
+from app.text.units import Unit, blocks_of, first_command, line_of, shortened, units_of
 
 FEWEST_WORDS = 2  # single words are often headings
 
@@ -29,13 +30,6 @@ FEWEST_WORDS = 2  # single words are often headings
 def read_section(text: str) -> tuple[str, frozenset[str]]:
     """The text of a section folded, and its stems. Kept, because answers cite the same sections again and again."""
     return fold(text), beginnings(text)
-
-
-def asked_stems(turn: Turn) -> frozenset[str]:
-    """The stems of the question, the refined question and all keywords."""
-    keywords = (*turn.keywords.values(), *turn.more_keywords.values())
-    refined = (turn.refined.text,) if turn.refined else ()
-    return beginnings(" ".join((turn.asked.in_context, *refined, *keywords)))
 
 
 def best_section(chunk: Chunk, wanted: Iterable[str]) -> Section | None:
@@ -300,28 +294,6 @@ class Found:
     def section(self) -> Section | None:
         """The section that has the unit."""
         return self.hit.chunk.sections[self.block.section] if self.hit.chunk.sections else None
-
-
-def asked_tokens(turn: Turn, language: Language) -> list[str]:
-    """The tokens of the question, the refined question and all keywords; none of a question about all the documentation."""
-    if turn.overview:
-        return []
-    texts = {language.code: [turn.asked.in_context]}
-    if turn.refined:
-        texts[language.code].append(turn.refined.text)
-    for code, text in (*turn.keywords.items(), *turn.more_keywords.items()):
-        texts.setdefault(code, []).append(text)
-    asked = (analyse(what_is_asked(" ".join(own), language), code) for code, own in texts.items())
-    return list(dict.fromkeys(token for tokens in asked for token in tokens))
-
-
-async def weights_of(turn: Turn, language: Language) -> dict[str, float]:
-    """The rarity in the index of each token that is asked for."""
-    tokens, generation = asked_tokens(turn, language), turn.generation
-    if generation is None:  # steps can run without an index
-        return dict.fromkeys(tokens, 1.0)
-    counts = await generation.frequencies(tokens)
-    return {token: rarity(counts.get(token, 0), generation.info.chunks) for token in tokens}
 
 
 async def page_of(turn: Turn, found: Sequence[Found]) -> tuple[Chunk, ...]:

@@ -58,6 +58,8 @@ def _names(folder: Traversable) -> Iterable[str]:
 
 TABLES = ("language.toml", "dates.toml", "exam.toml")
 PERSONAS = "persona"
+SYNONYMS = "synonyms.toml"
+"""The file of all languages in the directory of DOCS_PROMPTS, which `app.text.synonyms` reads."""
 MISSPELT = 0.85
 """Similarity of a name to that of a shipped prompt from which on it is a misspelling, not a prompt of one's own step."""
 
@@ -77,7 +79,7 @@ def check_folder(
     problems = list(_in_root(root, known, wanted))
     for code in dict.fromkeys(known):
         problems += _in_language(root / code, wanted, own) if (root / code).is_dir() else []
-    if not problems and not any((root / code).is_dir() for code in known):
+    if not problems and not any((root / own).exists() for own in (*known, SYNONYMS)):
         problems = [
             f"DOCS_PROMPTS={folder} has no folder of a language. Put the files into {root / known[0]}, for example."
         ]

@@ -1,15 +1,18 @@
-"""Files of tables in TOML: reads one as a pydantic model, and says in its own words what is wrong in it."""
+"""Files of tables in TOML: reads one as a pydantic model, says in its own words what is wrong in it, and reads it again when it changes."""
 
 import json
+import logging
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args
+from typing import Annotated, Any, Generic, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from app.core.errors import ECHOED, SettingsError, did_you_mean
+
+log = logging.getLogger("app.core")
 
 Name = Annotated[str, Field(pattern=r"\S")]
 
@@ -33,6 +36,41 @@ def read_file(setting: str, path: str, missing: str = "") -> str:
         raise SettingsError(f"{setting}={path} can't be read: {error.strerror}.{hint}") from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"{setting}={path} can't be read: it isn't written in UTF-8.") from error
+
+
+Content = TypeVar("Content")
+
+
+class WatchedFile(Generic[Content]):
+    """The content of a file in use, which is read again when the file changes.
+
+    A changed file that can't be read is logged once; the content that was read before stays. Raises `SettingsError` if the
+    file can't be read at first.
+    """
+
+    def __init__(self, path: str, read: Callable[[], Content]) -> None:
+        self._path, self._read = path, read
+        self._signature = self._look()
+        self._content = read()
+
+    def current(self) -> Content:
+        """The content of the file as it is now."""
+        if (signature := self._look()) != self._signature:
+            self._signature = signature
+            try:
+                self._content = self._read()
+            except SettingsError as error:
+                log.error("%s What was read before stays in use.", error)  # noqa: TRY400  # says enough
+            else:
+                log.info("read %s again", self._path)
+        return self._content
+
+    def _look(self) -> tuple[int, ...]:
+        try:
+            found = Path(self._path).stat()
+        except OSError:
+            return ()
+        return found.st_mtime_ns, found.st_size, found.st_ino
 
 
 AnyTable = TypeVar("AnyTable", bound=Table)

@@ -354,13 +354,14 @@ class Question:
     """A question as the pipeline understands it.
 
     `unsure`: the language is a guess, because neither words nor the client identify it; the found pages decide then.
-    `referred` is an earlier question that is needed to understand this one.
+    `referred` is an earlier question that is needed to understand this one. `synonyms` are the site's for phrases of both.
     """
 
     text: str = ""
     language: str = ""
     unsure: bool = False
     referred: str = ""
+    synonyms: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
     @property
     def in_context(self) -> str:

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from hashlib import sha256
-from pathlib import Path
 from typing import Annotated, Literal, Protocol, TypeVar, get_args
 from urllib.parse import urlsplit
 
@@ -19,7 +18,7 @@ from starlette.requests import Request
 from app.core.errors import RequestError, SettingsError, did_you_mean, quoted
 from app.core.settings import Settings, is_loopback
 from app.core.settings_types import EXAMPLE, HASH, HASHED, Rates, Url, web_origin
-from app.core.tables import Name, Table, parsed, read_file
+from app.core.tables import Name, Table, WatchedFile, parsed, read_file
 from app.http.door import info_of, network
 from app.http.request_check import is_among, is_shared
 
@@ -220,35 +219,20 @@ _ACCESS = "docs_assistant.access"
 
 
 class KeyFile:
-    """The keys of the file that DOCS_KEYS names, by digest, and its `sign_in`. It is read again when it changes.
-
-    A changed file that can't be read is logged once; the keys that were read before stay. Raises `SettingsError` if the
-    file can't be read at first.
-    """
+    """The keys of the file that DOCS_KEYS names, by digest, and its `sign_in`. It is read again when it changes (`WatchedFile`)."""
 
     def __init__(self, path: str, assistants: Callable[[], Collection[str]]) -> None:
         self._path, self._assistants = path, assistants
-        self._signature = self._look()
-        self._keys, self.sign_in = self._read()
+        self._file = WatchedFile(path, self._read)
 
     def current(self) -> dict[bytes, Access]:
         """The keys of the file as it is now."""
-        if (signature := self._look()) != self._signature:
-            self._signature = signature
-            try:
-                self._keys, self.sign_in = self._read()
-            except SettingsError as error:
-                log.error("%s The keys that were read before stay in use.", error)  # noqa: TRY400  # says enough
-            else:
-                log.info("read the keys of %s again: %d", self._path, len(self._keys))
-        return self._keys
+        return self._file.current()[0]
 
-    def _look(self) -> tuple[int, ...]:
-        try:
-            found = Path(self._path).stat()
-        except OSError:
-            return ()
-        return found.st_mtime_ns, found.st_size, found.st_ino
+    @property
+    def sign_in(self) -> SignInTable | None:
+        """The provider by which people sign in, None without one."""
+        return self._file.current()[1]
 
     def _read(self) -> tuple[dict[bytes, Access], SignInTable | None]:
         document = _read_document(self._path, self._assistants())

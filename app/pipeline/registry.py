@@ -18,6 +18,7 @@ from app.core.hooks import registered
 from app.core.plugins import check_arguments, instance, load, made
 from app.core.prompts import Prompts
 from app.core.settings import Settings
+from app.core.tables import WatchedFile
 from app.core.turn import Turn
 from app.index.protocols import Store
 from app.models import Model
@@ -32,11 +33,13 @@ from app.pipeline.steps.relevance import Overview, Relevance
 from app.pipeline.steps.retrieve import Detect, Keywords, Probe, Refine, Retrieve
 from app.pipeline.steps.synthesize import Synthesize
 from app.text.language import LanguageDetector
+from app.text.synonyms import Synonyms
 
 
 @dataclass(frozen=True, slots=True)
 class Tools:
-    """The dependencies of steps. `model` is None if no language model is configured; `store` is that of the assistant's index.
+    """The dependencies of steps. `model` is None if no language model is configured; `store` is that of the assistant's index,
+    `synonyms` are those of the directory of DOCS_PROMPTS.
 
     By the exam of the model, the steps `left_out` don't ask it, and it writes no answers in the languages `quoted`.
     """
@@ -48,6 +51,7 @@ class Tools:
     embedder: Embedder
     reranker: Postprocessor | None = None
     store: Store | None = None
+    synonyms: WatchedFile[Synonyms] | None = None
     left_out: frozenset[str] = frozenset()
     quoted: frozenset[str] = frozenset()
 

@@ -14,8 +14,9 @@ import orjson
 from starlette.datastructures import Headers
 from starlette.requests import Request as HttpRequest
 
+from app.citing.asked import asked_stems
 from app.citing.headings import follow_ups
-from app.citing.sections import asked_stems, best_section
+from app.citing.sections import best_section
 from app.conversations.records import conversation_id_of
 from app.core import turn
 from app.core.errors import ModelError

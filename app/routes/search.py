@@ -14,7 +14,8 @@ from pydantic import ConfigDict, Field
 from starlette.requests import Request
 from starlette.responses import Response
 
-from app.citing.sections import asked_stems, best_section, section_text
+from app.citing.asked import asked_stems
+from app.citing.sections import best_section, section_text
 from app.core import turn
 from app.core.errors import RequestError
 from app.core.generation import GenerationInfo, page_versions

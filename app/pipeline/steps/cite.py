@@ -9,6 +9,7 @@ from functools import lru_cache
 from itertools import chain
 from typing import Literal
 
+from app.citing.asked import weights_of
 from app.citing.citations import Citations
 from app.citing.headings import follow_ups
 from app.citing.links import Addresses, Removals, markdown_link, page_title, untagged
@@ -24,7 +25,6 @@ from app.citing.sections import (
     offered_links,
     places,
     ranked,
-    weights_of,
 )
 from app.core.errors import StoreError
 from app.core.language import Language

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from app.core.prompts import Prompts
 from app.core.settings import Settings
-from app.core.turn import Evidence, Turn
+from app.core.turn import Evidence, Question, Turn
 from app.core.types import Candidate, Hit
 from app.index.protocols import Generation
 from app.index.ranking.fuse import rank
@@ -21,6 +21,7 @@ from app.pipeline.runner import Changes, Step
 from app.text.analysis import PREFIX_MARK, STEM_MARK, analyse
 from app.text.blocks import informal_sentences
 from app.text.language import PUNCTUATION, both_ends, is_overview, what_is_asked, without_stopwords
+from app.text.synonyms import reworded
 
 SAME_BEGINNING = 0.5  # the share of a word that the passage has only the first letters of
 A_PART = 0.25  # the share of an identifier that the passage has only a part of
@@ -110,7 +111,12 @@ class Relevance(Step):
         return {**judged, "hits": remaining} if remaining != turn.hits else judged
 
     def _asked(self, turn: Turn) -> list[list[Word]]:
+        """The words of the question, of parts of it, and of both with synonyms of the site: a passage needs those of any."""
         asked = searched(turn)
+        others = (replace(asked, text=wording, referred="") for wording in reworded(asked))
+        return [words for question in (asked, *others) for words in self._asked_by(question)]
+
+    def _asked_by(self, asked: Question) -> list[list[Word]]:
         referred, question = both_ends(asked.referred), both_ends(asked.text)
         whole = f"{referred} {question}".strip()
         language = self.prompts.language(asked.language)

@@ -13,6 +13,7 @@ from app.core.generation import Recipe, named_versions
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
 from app.core.settings import Settings
+from app.core.tables import WatchedFile
 from app.core.turn import Message, OwnReply, Question, Search, Text, Turn
 from app.core.types import Candidate, Chunk, Filters, Hit, Legs, LexicalText, Query, Vector
 from app.index.protocols import Generation
@@ -43,6 +44,7 @@ from app.text.language import (
     without_stopwords,
     words_outside_code,
 )
+from app.text.synonyms import Synonyms, reworded, said_in
 
 log = logging.getLogger("app.pipeline")
 
@@ -53,6 +55,7 @@ class Detect(Step):
 
     detector: LanguageDetector
     prompts: Prompts
+    synonyms: WatchedFile[Synonyms] | None = None
     name = "detect"
     reads = ("request",)
     writes = ("asked", "reply")
@@ -65,8 +68,10 @@ class Detect(Step):
         known = self._shown(question, turn.request.messages) or turn.request.language
         language = known or self.detector.guessed(question)
         words = self.prompts.language(language)
+        asked = Question(question, language, not known, referred(turn.request.messages, words))
+        synonyms = said_in(asked.in_context, language, self.synonyms.current()) if self.synonyms else ()
         return {
-            "asked": Question(question, language, not known, referred(turn.request.messages, words)),
+            "asked": replace(asked, synonyms=synonyms) if synonyms else asked,
             "reply": self._greeting(language) if is_smalltalk(question, words) else None,
         }
 
@@ -274,7 +279,8 @@ def query_for(
     settings, language = step.settings, question.language
     other = settings.tuning.other_language
     words = step.prompts.language(language)
-    texts = [LexicalText(language, what_is_asked(question.text, words))]
+    asked = [what_is_asked(text, words) for text in (question.text, *reworded(question))]
+    texts = [LexicalText(language, " ".join(dict.fromkeys(" ".join(asked).split())) if len(asked) > 1 else asked[0])]
     if keywords:
         texts += [LexicalText(code, text, settings.tuning.keyword_weight) for code, text in keywords.items()]
     elif question.referred:  # keywords already include what the conversation is about

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
 
+from app.citing.asked import weights_of
 from app.citing.links import escaped, markdown_link, page_title
 from app.citing.sections import (
     extract,
@@ -20,7 +21,6 @@ from app.citing.sections import (
     page_of,
     ranked,
     sure,
-    weights_of,
 )
 from app.core.errors import ModelError
 from app.core.language import Language

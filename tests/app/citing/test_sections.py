@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import pytest
 
+from app.citing.asked import asked_tokens
 from app.citing.citations import Citations
 from app.citing.sections import (
     LONGEST_QUOTE,
-    asked_tokens,
     best_section,
     cited_links,
     extract,

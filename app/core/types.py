@@ -407,7 +407,8 @@ class Query:
 
     `language` is the language of the question. Scores of hits in another language are multiplied by `other_language`,
     after scores were normalised by the best hit in the language of the question, so that the preference is weaker if that
-    language has few hits. `sureness` (0..1) weakens it if the language is a guess. `depth` is the number of candidates of
+    language has few hits. `sureness` (0..1) weakens it if the language is a guess. It has `own_words` if
+    its pages have all words that are asked for: then the score of no other page exceeds the best of its. `depth` is the number of candidates of
     each leg, `limit` the number of hits, `per_page` the maximum number of hits from one page. `lexical_weight` and
     `vector_weight` apply to the weighted fusion, which moves them by question, and exactly to the fixed one. `exact` requests exhaustive instead of approximate nearest
     neighbours. `language_offsets` are subtracted from the cosines of candidates in these languages before they are scaled.
@@ -423,6 +424,7 @@ class Query:
     vector_weight: float = 0.3
     other_language: float = 0.8
     sureness: float = 1.0
+    own_words: bool = False
     language_offsets: tuple[tuple[str, float], ...] = ()
     fusion: Fusion = "weighted"
     exact: bool = False

@@ -320,13 +320,16 @@ def _distinctness(leg: Sequence[Candidate]) -> float:
 def _stretched(leg: Sequence[Candidate], query: Query, weight: float) -> dict[str, float]:
     """Scores scaled so that the best candidate in the reader's language has the weight; all have it if all scores are equal.
 
-    If that language has only low scores, others exceed it, so that its preference has less weight.
+    If that language has only low scores, others exceed it, so that its preference has less weight, unless the query has its `own_words`.
     """
+    own = next((c.score for c in leg if not query.language or c.language == query.language), math.inf)  # best first
+    if query.own_words:
+        leg = [candidate._replace(score=min(candidate.score, own)) for candidate in leg]
     scores = [candidate.score for candidate in leg]
     low, high = min(scores, default=0.0), max(scores, default=0.0)
     if high == low:
         return {candidate.id: weight for candidate in leg}
-    own = next((c.score for c in leg if not query.language or c.language == query.language), high)  # best first
+    own = min(own, high)
     reach = max(own - low, (high - low) / MOST_SOFTENED)
     return {candidate.id: weight * ((candidate.score - low) / reach) for candidate in leg}
 

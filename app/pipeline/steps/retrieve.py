@@ -172,11 +172,15 @@ class Retrieve(Searching):
         """The query with its legs, and the hits, best first. If the language was a guess, the query has that of the pages."""
         generation: Generation = turn.generation
         question, query, legs = await self._searched(turn)
-        if turn.asked.unsure and (language := await self._language_of_pages(turn, legs.lexical)):
+        language, own_words = await self._language_of_pages(turn, legs.lexical)
+        if turn.asked.unsure and language:
             asked = replace(turn.asked, language=language, unsure=False)
             query = query_for(asked, turn, self, query.vector)
-            words = await generation.search(replace(query, vector=None))
-            return await self(turn.changed(asked=asked, probe=Search(query, replace(legs, lexical=words.lexical))))
+            if language != turn.asked.language:
+                words = await generation.search(replace(query, vector=None))
+                legs = replace(legs, lexical=words.lexical)
+            question, query, legs = await self._searched(turn.changed(asked=asked, probe=Search(query, legs)))
+        query = replace(query, own_words=own_words)
         if turn.variants or turn.hypothetical:
             legs = with_indirect(legs, turn.variants, turn.hypothetical)
         if query.vector is not None and is_multilingual(generation.info.recipe.embedder):
@@ -214,18 +218,30 @@ class Retrieve(Searching):
             return question, query, replace(probe.legs, lexical=words.lexical)
         return question, query, probe.legs
 
-    async def _language_of_pages(self, turn: Turn, leg: Sequence[Candidate]) -> str:
-        """The language whose pages have more of the question's words than those in the guessed language; empty if none has.
+    async def _language_of_pages(self, turn: Turn, leg: Sequence[Candidate]) -> tuple[str, bool]:
+        """The language of a guess: that whose pages have most of the question's words; empty if they say nothing. And whether the pages of the
+        question's language have all its words, which is asked of a guess and of a single word.
 
-        Code is in no language, so it only decides between equals.
+        Code is in no language, so it only decides between equals. If the pages of both languages have all the words, these are names, whose letters
+        say nothing of a language: it is the default one then.
         """
-        languages = self.prompts.languages
+        asked, languages = turn.asked, self.prompts.languages
+        text = asked.text if asked.unsure else what_is_asked(asked.text, self.prompts.language(asked.language))
+        count = len(runs(text))
+        if not asked.unsure and count != 1:
+            return "", False
         of = {code: [one.id for one in leg if one.language == code][:COMPARED] for code in languages}
         chunks = await turn.generation.fetch([id_ for ids in of.values() for id_ in ids])
-        had = dict.fromkeys(languages, (0.0, 0.0))
-        had |= await off_loop(partial(_had, turn.asked.text, chunks), sum(len(chunk.text) for chunk in chunks))
-        best = max(had, key=had.__getitem__)
-        return best if had[best] > had.get(turn.asked.language, (0.0, 0.0)) else ""
+        had = dict.fromkeys((asked.language, *languages), (0.0, 0.0))
+        had |= await off_loop(partial(_had, text, chunks), sum(len(chunk.text) for chunk in chunks))
+        whole = [code for code in had if had[code][0] == count]
+        if not asked.unsure:
+            return "", asked.language in whole
+        default = self.settings.default_language
+        best = max(had, key=lambda code: (had[code], code == default, code == asked.language))
+        names = asked.language in whole and len(whole) > 1
+        decided = names or had[best] > had[asked.language]
+        return best if decided else "", (best if decided else asked.language) in whole
 
 
 def _had(text: str, chunks: Sequence[Chunk]) -> dict[str, tuple[float, float]]:

@@ -100,3 +100,23 @@ async def test_a_rewrite_in_another_language_is_dropped(tmp_path: Path) -> None:
         assert "karty" not in answer
         last = next(call for call in running.llm.calls if call.get("stream"))["messages"][-1]["content"]
         assert last.startswith("And the claims for it?")
+
+
+async def test_a_name_in_pages_of_both_languages_is_asked_in_the_default_one(tmp_path: Path) -> None:
+    """Its letters may look Czech, and the Czech page may have it more often: neither says who asks. A word of one language does."""
+    pages = {
+        "cs-keycloak": "# Keycloak\n\nKeycloak ověří heslo: Keycloak, jiný Keycloak a ještě jeden Keycloak.",
+        "keycloak": "# Signing in\n\nThe password is checked by a server of the university, which is Keycloak.",
+    }
+    async with indexed(tmp_path, with_model=False, more=pages) as service:
+        for question, client, language, first in (
+            ("keycloak", "", "en", "keycloak"),
+            ("keycloak", "en", "en", "keycloak"),
+            ("What is Keycloak?", "", "en", "keycloak"),
+            ("keycloak", "cs", "cs", "cs-keycloak"),
+            ("keycloak heslo", "", "cs", "cs-keycloak"),
+        ):
+            answer = (await ask(service, question, client)).json()
+            text = answer["choices"][0]["message"]["content"]
+            assert next(code for begin, code in BEGINS.items() if text.startswith(begin)) == language, question
+            assert answer["sources"][0]["url"].startswith(f"https://docs.example.org/{first}"), (question, client)

@@ -1,5 +1,12 @@
 /** What the API answers, as /openapi.json describes it. Written by `make frontend`: change the models of `app/routes`. */
 
+export interface AddedSynonym {
+  file: string;
+  object: "synonym";
+  other: string;
+  phrase: string;
+}
+
 export interface AdminIndexBody {
   indexes: IndexBody[];
   model: string | null;
@@ -168,6 +175,7 @@ export interface GapReport {
   retention_days: number;
   since: string;
   smaller: number;
+  synonyms: SynonymProposal[];
   totals: Totals;
   until: string;
   untranslated: Untranslated[];
@@ -575,6 +583,13 @@ export interface Removal {
   text: string;
 }
 
+export interface Reworded {
+  after: string;
+  after_id: string;
+  before: string;
+  before_id: string;
+}
+
 export interface RollbackBody {
   dropped: number;
   index: string;
@@ -706,6 +721,13 @@ export interface SourceBody {
   roots: string[];
   unreadable: string;
   url: string;
+}
+
+export interface SynonymProposal {
+  count: number;
+  examples: Reworded[];
+  other: string;
+  phrase: string;
 }
 
 export interface Totals {

@@ -18,6 +18,7 @@ from sqlalchemy import (
     bindparam,
     case,
     cast,
+    exists,
     func,
     literal,
     literal_column,
@@ -262,6 +263,27 @@ def rated_up(connection: Connection, asked: Asked, digests: Sequence[str]) -> di
         part = {"digests": list(digests[start : start + AT_ONCE])}
         used_by_digest |= {digest: used for digest, used in _rows(connection, query.order_by(q.number), part) if used}
     return used_by_digest
+
+
+def asked_again(connection: Connection, asked: Asked, limit: int) -> Sequence[tuple[str, str, str, str, str]]:
+    """The language, texts and ids of two questions that follow each other in a conversation: the first was
+    refused or rated down, the second was answered. The newest pairs first.
+    """
+    q, again = questions.c, questions.alias("again")
+    first, second, between = answers.c, answers.alias("second"), answers.alias("between")
+    same = between.c.conversation == first.conversation
+    query = (
+        select(q.language, q.text, again.c.text, q.id, again.c.id)
+        .join_from(questions, answers, first.id == q.id)
+        .join(second, and_(second.c.conversation == first.conversation, second.c.number > first.number))
+        .join(again, again.c.id == second.c.id)
+        .where(*_in(asked), or_(q.outcome.in_(REFUSED), q.rating == "down"), q.text != "", again.c.text != "")
+        .where(again.c.outcome.in_(ANSWERED), again.c.rating != "down", again.c.language == q.language)
+        .where(~exists().where(same, between.c.number > first.number, between.c.number < second.c.number))
+        .order_by(q.created.desc(), q.number.desc())
+        .limit(limit)
+    )
+    return [(row[0], row[1], row[2], row[3], row[4]) for row in _rows(connection, query)]
 
 
 def newest_of_each(connection: Connection, asked: Asked, only: str, limit: int) -> Sequence[int]:

@@ -5,12 +5,15 @@ They come from a file in the directory of DOCS_PROMPTS, which is read again when
 
 from __future__ import annotations
 
+import json
+import shutil
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from app.core.errors import SettingsError, quoted
+from app.core.process import locked
 from app.core.prompts import SYNONYMS
 from app.core.tables import WatchedFile, read_file
 from app.core.turn import Question
@@ -51,12 +54,58 @@ def _problems(document: Mapping[str, object]) -> Iterator[str]:
 
 def synonym_file(folder: str) -> WatchedFile[Synonyms] | None:
     """The synonyms of the file in this directory, none while it isn't there; None without a directory. Raises `SettingsError` if it can't be read."""
+    return WatchedFile(str(Path(folder, SYNONYMS)), lambda: known_synonyms(folder)) if folder else None
+
+
+def known_synonyms(folder: str) -> Synonyms:
+    """The synonyms that the file in this directory has now; none without one. Raises `SettingsError` if it can't be read."""
     path = Path(folder, SYNONYMS)
+    return parse_synonyms(read_file("DOCS_PROMPTS", str(path)), str(path)) if folder and path.exists() else ()
 
-    def read() -> Synonyms:
-        return parse_synonyms(read_file("DOCS_PROMPTS", str(path)), str(path)) if path.exists() else ()
 
-    return WatchedFile(str(path), read) if folder else None
+def add_synonym(folder: str, phrase: str, other: str) -> None:
+    """Write the synonym into the file in this directory, as a line of its own or into the line of the phrase; the other lines stay.
+
+    Raises `SettingsError` if there is no directory, the file can't be written, or the words are none.
+    """
+    if not folder:
+        raise SettingsError("DOCS_PROMPTS isn't set: name a directory, into which synonyms.toml is written.")
+    path = Path(folder, SYNONYMS).resolve()  # a link stays one
+    new = path.with_name(f"{path.name}.new")
+    try:
+        with locked(path.parent):
+            text = _with(read_file("DOCS_PROMPTS", str(path)) if path.exists() else "", phrase, other, path.name)
+            new.write_text(text, encoding="utf-8")
+            if path.exists():
+                shutil.copymode(path, new)
+            new.replace(path)
+    except OSError as error:
+        raise SettingsError(f"{path} can't be written: {error.strerror}.") from error
+
+
+def _with(text: str, phrase: str, other: str, name: str) -> str:
+    """The text of the file with this synonym, whose line is looked for as it would be written."""
+    lines, before = text.splitlines(), dict(parse_synonyms(text, name))
+    own = next((known for known in before if WORD.findall(fold(known)) == WORD.findall(fold(phrase))), phrase)
+    others = dict.fromkeys([*before.get(own, ()), other])
+    line = f"{json.dumps(own, ensure_ascii=False)} = {json.dumps([*others], ensure_ascii=False)}"
+    if own in before:
+        at = next((i for i, one in enumerate(lines) if _says_only(one, own)), None)
+        if at is None:
+            raise SettingsError(f"{name}: the list of {quoted(own)} isn't in one line. Add {quoted(other)} by hand.")
+        lines[at] = line
+    else:
+        lines.append(line)
+    made = "\n".join(lines) + "\n"
+    parse_synonyms(made, name)
+    return made
+
+
+def _says_only(line: str, phrase: str) -> bool:
+    try:
+        return [*tomllib.loads(line)] == [phrase]
+    except tomllib.TOMLDecodeError:
+        return False
 
 
 def said_in(text: str, language: str, synonyms: Synonyms) -> Synonyms:

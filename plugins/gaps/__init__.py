@@ -39,7 +39,7 @@ def register_admin_views() -> Iterable[AdminView]:
 
 @hookimpl
 def register_routes(service: Service) -> Iterable[APIRouter]:
-    """GET /v1/admin/gaps."""
+    """GET /v1/admin/gaps, POST /v1/admin/synonyms."""
     from plugins.gaps.routes import router
 
     return [router(service)]

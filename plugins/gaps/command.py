@@ -1,5 +1,6 @@
 """`docs-assistant report`: what the documentation lacks, from the questions that were logged."""
 
+import json
 import time
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -7,6 +8,7 @@ from dataclasses import asdict
 import click
 
 from app.conversations.question_log import PERIOD_OPTIONS, Asked
+from app.core.prompts import SYNONYMS
 from app.core.settings import Settings
 from docs_assistant.cli.shared import index_option, json_option, json_text
 from plugins.gaps.records import Cluster, GapReport
@@ -39,7 +41,9 @@ def report(since: str, until: str, assistant: str, index: str, as_json: bool) ->
 
 def as_text(report: GapReport) -> str:
     """Returns the report with what is missing most first, with examples; then translations and pages."""
-    return "\n".join([*_totals(report), "", *_clusters(report), *_untranslated(report), *_unused(report)])
+    return "\n".join(
+        [*_totals(report), "", *_clusters(report), *_synonyms(report), *_untranslated(report), *_unused(report)]
+    )
 
 
 def share(part: int, whole: int) -> str:
@@ -109,6 +113,16 @@ def _cluster(number: int, one: Cluster) -> Iterator[str]:
         clear = "nearest section" if one.nearest.clear else "no section is about it; the nearest"
         yield f"     {clear}: {one.nearest.section or one.nearest.title} ({one.nearest.share:.0%} of them) {one.nearest.url}"
     yield f"     to do: {TO_DO[one.to_do]}"
+
+
+def _synonyms(report: GapReport) -> Iterator[str]:
+    if not report.synonyms:
+        return
+    yield f"\nAsked again in other words, which were answered: lines for {SYNONYMS} in the directory of DOCS_PROMPTS"
+    for one in report.synonyms:
+        line = f"{json.dumps(one.phrase, ensure_ascii=False)} = [{json.dumps(one.other, ensure_ascii=False)}]"
+        example = one.examples[0]
+        yield f"  {one.count:>5}  {line}  # {' '.join(example.before.split())} -> {' '.join(example.after.split())}"
 
 
 def _untranslated(report: GapReport) -> Iterator[str]:

@@ -3,7 +3,8 @@
 import asyncio
 import multiprocessing
 import os
-from collections.abc import Collection
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from typing import Any
@@ -12,13 +13,16 @@ from app.conversations import log_figures as figures
 from app.conversations.database import Database
 from app.conversations.question_log import Asked, iso, nothing_logged, opened_log
 from app.core.errors import AssistantError, DatabaseError
-from app.core.language import load_language, with_words
+from app.core.language import Language, load_language, with_words
 from app.core.process import end_with_parent
 from app.core.settings import Settings
 from app.index import directory_of, open_store
+from app.text.analysis import WORD, fold, stem
+from app.text.language import what_is_asked
+from app.text.synonyms import Synonyms, known_synonyms, said_in
 from plugins.gaps.page_facts import MOST, Pages
-from plugins.gaps.question_clusters import Failed, clusters_of, tokens_of
-from plugins.gaps.records import GapReport, OutcomeRow, Totals
+from plugins.gaps.question_clusters import EXAMPLES, Failed, clusters_of, tokens_of
+from plugins.gaps.records import GapReport, OutcomeRow, Reworded, SynonymProposal, Totals
 
 MOST_CLUSTERED = 2_000
 """Different questions of the period that are compared, and of the time before; the matrices of more need too much memory."""
@@ -48,6 +52,7 @@ def gap_report(settings: Settings, asked: Asked, index: str = "") -> GapReport:
             problem = str(error)
         clusters = clusters_of(failed, pages, languages, before=known)
         elsewhere = log.read(figures.elsewhere, asked)
+        again = log.read(figures.asked_again, asked, MOST_CLUSTERED)
         answers = sum(one.count for one in totals.outcomes if one.outcome in figures.ANSWERED)
         enough = answers >= len(
             pages.by_url
@@ -63,6 +68,7 @@ def gap_report(settings: Settings, asked: Asked, index: str = "") -> GapReport:
         weak_times=asked.weak,
         totals=totals,
         clusters=clusters[:SHOWN],
+        synonyms=proposals(again, _words_of(settings), known_synonyms(settings.prompts))[:SHOWN],
         smaller=max(len(clusters) - SHOWN, 0),
         clustered=sum(question.counts.failed > 0 for question in failed),
         failed_different=failed_different,
@@ -118,8 +124,64 @@ async def _pages(settings: Settings, tokens: Collection[str]) -> Pages:
 def _languages(settings: Settings, failed: list[Failed]) -> dict[str, Any]:
     """The configured languages that were asked in."""
     asked_in = {question.row.language for question in failed}
+    return {code: language for code, language in _words_of(settings).items() if code in asked_in}
+
+
+def _words_of(settings: Settings) -> dict[str, Language]:
     codes = with_words(settings.languages, settings.prompts)
-    return {code: load_language(code, settings.prompts) for code in codes if code in asked_in}
+    return {code: load_language(code, settings.prompts) for code in codes}
+
+
+def proposals(
+    pairs: Iterable[tuple[str, str, str, str, str]], language_of: Mapping[str, Language], known: Synonyms
+) -> list[SynonymProposal]:
+    """Proposals of synonyms: words of the first questions and those in their place in the second ones, the most frequent first, without those that are `known`.
+
+    A pair has the language, the texts and the ids of two questions, as `asked_again` gives it.
+    """
+    found = defaultdict[tuple[tuple[str, ...], tuple[str, ...]], list[tuple[str, str, bool, Reworded]]](list)
+    for code, before, after, *ids in pairs:
+        language = language_of.get(code)
+        if language and (made := _replaced(before, after, language)):
+            phrase, other, shared = made
+            key = _stems(phrase, language), _stems(other, language)
+            found[key].append((phrase, other, shared, Reworded(before, after, *ids)))
+    # two questions without a common word may be about two subjects, which readers don't repeat
+    made_of = [_proposal(rows) for rows in found.values() if rows[0][2] or len(rows) > 1]
+    new = [one for one in made_of if not _is_known(one, known, language_of)]
+    return sorted(new, key=lambda one: (-one.count, one.phrase, one.other))
+
+
+def _replaced(before: str, after: str, language: Language) -> tuple[str, str, bool] | None:
+    """The words of one question that the other one hasn't, each in a row, and whether they share others; None if it has another form."""
+    asked, again = (WORD.findall(what_is_asked(text, language)) for text in (before, after))
+    stems = [[stem(fold(word), language.code) for word in words] for words in (asked, again)]
+    own, others = _row(asked, stems[0], stems[1]), _row(again, stems[1], stems[0])
+    if not own or not others:
+        return None
+    return " ".join(own).casefold(), " ".join(others), len(own) < len(asked) and len(others) < len(again)
+
+
+def _row(words: Sequence[str], stems: Sequence[str], others: Sequence[str]) -> Sequence[str]:
+    """The words whose stems the others haven't, if they stand in a row and are at most one more than those that both have; else none."""
+    at = [i for i, own in enumerate(stems) if own not in others]
+    in_row = bool(at) and at[-1] - at[0] == len(at) - 1
+    return words[at[0] : at[-1] + 1] if in_row and len(at) <= len(words) - len(at) + 1 else ()
+
+
+def _stems(phrase: str, language: Language) -> tuple[str, ...]:
+    return tuple(stem(fold(word), language.code) for word in WORD.findall(phrase))
+
+
+def _proposal(rows: Sequence[tuple[str, str, bool, Reworded]]) -> SynonymProposal:
+    phrase, other, *_ = rows[0]
+    return SynonymProposal(phrase, other, len(rows), [row[3] for row in rows[:EXAMPLES]])
+
+
+def _is_known(one: SynonymProposal, known: Synonyms, language_of: Mapping[str, Language]) -> bool:
+    return any(
+        fold(one.other) in map(fold, others) for code in language_of for _, others in said_in(one.phrase, code, known)
+    )
 
 
 def own_process() -> ProcessPoolExecutor:

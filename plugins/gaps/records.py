@@ -77,6 +77,26 @@ class UnusedPage:
 
 
 @dataclass(frozen=True, slots=True)
+class Reworded:
+    """A question that was refused or rated down, and the next one of its conversation, which was answered; with their ids in the log."""
+
+    before: str
+    after: str
+    before_id: str
+    after_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class SynonymProposal:
+    """Readers asked with `other` after they had asked with `phrase` in vain, so many times, as in these `examples`."""
+
+    phrase: str
+    other: str
+    count: int
+    examples: Sequence[Reworded]
+
+
+@dataclass(frozen=True, slots=True)
 class OutcomeRow:
     """The questions with this outcome in this language."""
 
@@ -107,7 +127,7 @@ class GapReport:
     """Report of what the documentation lacks.
 
     `log_from` is when the first question was asked that is still kept. `clustered` of `failed_different` questions are in clusters:
-    the most frequent ones. `clusters` are the largest, by failures; `smaller` says how many others there are. `unused` are the
+    the most frequent ones. `clusters` are the largest, by failures; `smaller` says how many others there are. `synonyms` are words that readers replaced by others. `unused` are the
     first of `unused_count` pages, None if there are too few `answers` to say. `index_problem` says why nothing is
     known of the pages; else it is empty.
     """
@@ -121,6 +141,7 @@ class GapReport:
     weak_times: float
     totals: Totals
     clusters: Sequence[Cluster]
+    synonyms: Sequence[SynonymProposal]
     smaller: int
     clustered: int
     failed_different: int

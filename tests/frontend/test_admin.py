@@ -419,6 +419,34 @@ def test_a_docs_editor_sees_what_to_write(page: Page, start, axe):
     axe(page, every=True)
 
 
+def test_an_editor_takes_up_words_in_which_readers_asked_again(page: Page, start, axe, tmp_path: Path):
+    """The proposal has both questions and goes when it was added; then the first words are answered, too."""
+    (tmp_path / "synonyms.toml").write_text("# words of readers = words of the pages\n")
+    service = start(DOCS_ADMIN_KEYS="the-admin-key-of-tests", DOCS_LLM_URL="", DOCS_PROMPTS=str(tmp_path))
+    with httpx.Client(base_url=service.url, timeout=60, trust_env=False) as client:
+
+        def answer(word: str) -> str:
+            asked = {
+                "model": "docs-assistant",
+                "messages": [{"role": "user", "content": f"How many {word}s may I have?"}],
+            }
+            reply = client.post("/v1/chat/completions", json={**asked, "conversation": conversation})
+            return reply.raise_for_status().json()["choices"][0]["message"]["content"]
+
+        for _ in range(2):  # one alone may be a change of subject, as both share no word
+            conversation = client.post("/v1/conversations", json={}).json()["id"]
+            assert "found nothing" in answer("zettastore")
+            assert "found nothing" not in answer("volume")
+        opened(page, service, "gaps")
+        row = page.get_by_role("row").filter(has_text="zettastores → volumes")
+        expect(row).to_contain_text("How many zettastores may I have? → How many volumes may I have?", timeout=60_000)
+        axe(page, every=True)
+        row.get_by_role("button", name="Add as a synonym").click()
+        expect(row).to_have_count(0, timeout=60_000)
+        assert (tmp_path / "synonyms.toml").read_text().splitlines()[1:] == ['"zettastores" = ["volumes"]']
+        assert "found nothing" not in answer("zettastore")
+
+
 def test_an_editor_sees_what_was_asked_and_how_it_was_answered(page: Page, start, axe, tmp_path: Path):
     """Each question with its answer and its trace; filters are addresses; all of it in Czech on a phone, too."""
     service = start(DOCS_ADMIN_KEYS="the-admin-key-of-tests", DOCS_LLM_URL="", DOCS_TOP_K="6")

@@ -1,7 +1,8 @@
 /** What the documentation lacks: questions that weren't answered well, by subject, and what a docs editor can do about each. */
 import type { JSX } from "preact";
-import type { Cluster as GapCluster, GapReport } from "../../api";
-import { Ago, Badge, Docs, Figures, Outside, Select, Some, Table, View, useAdmin, useJson } from "./data";
+import type { Cluster as GapCluster, GapReport, SynonymProposal } from "../../api";
+import { useUi } from "../shared/ui";
+import { Ago, Badge, Docs, Figures, Outside, Select, Some, Table, View, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
 import type { ViewProps } from "./routes";
 
@@ -21,12 +22,12 @@ export function Gaps({ query }: ViewProps): JSX.Element {
       <div class="ad-search">
         <Select label={t.gaps.period} options={Object.entries(t.gaps.periods)} value={since} onChoose={(chosen) => go(address("gaps", { ...given, since: chosen }))} />
       </div>
-      <View loaded={loaded} waiting={t.gaps.waiting} absent={t.gaps.absent}>{(report) => <Report report={report} since={since} />}</View>
+      <View loaded={loaded} waiting={t.gaps.waiting} absent={t.gaps.absent}>{(report) => <Report report={report} since={since} onDone={loaded.reload} />}</View>
     </>
   );
 }
 
-function Report({ report, since }: { report: GapReport; since: string }): JSX.Element {
+function Report({ report, since, onDone }: { report: GapReport; since: string; onDone: () => void }): JSX.Element {
   const { t, number } = useAdmin();
   const clusters = report.clusters.map((one, i) => <Cluster key={i} one={one} since={since} />);
   return (
@@ -39,6 +40,7 @@ function Report({ report, since }: { report: GapReport; since: string }): JSX.El
         <Some class="ad-gaps" shown={OPEN} of={clusters} />
         {report.smaller > 0 && <p class="da-muted">{t.gaps.smaller(number(report.smaller))}</p>}
       </section>
+      <Synonyms report={report} since={since} onDone={onDone} />
       <Untranslated report={report} />
       <Unused report={report} />
       <p><a href={address("questions", { since })}>{t.gaps.all}</a></p>
@@ -115,6 +117,35 @@ function Nearest({ nearest }: { nearest: NonNullable<GapCluster["nearest"]> }): 
       {nearest.clear ? t.gaps.nearest : t.gaps.far}: <Outside url={nearest.url} text={nearest.section || nearest.title} />{" "}
       <span class="da-muted">({t.gaps.share(percent(nearest.share))})</span>
     </p>
+  );
+}
+
+function Synonyms({ report: { synonyms }, since, onDone }: { report: GapReport; since: string; onDone: () => void }): JSX.Element | null {
+  const { t } = useAdmin();
+  if (!synonyms.length) return null;
+  return (
+    <section>
+      <h2>{t.gaps.synonyms}</h2>
+      <p>{t.gaps.synonymsText}</p>
+      <Table name={t.gaps.synonyms} head={t.gaps.synonymsColumns}>
+        {synonyms.map((one) => <Proposal key={`${one.phrase} ${one.other}`} one={one} since={since} onDone={onDone} />)}
+      </Table>
+    </section>
+  );
+}
+
+function Proposal({ one: { phrase, other, count, examples }, since, onDone }: { one: SynonymProposal; since: string; onDone: () => void }): JSX.Element {
+  const { api } = useUi();
+  const { t, number } = useAdmin();
+  const { act, busy, failure } = useAction();
+  const add = () => void act(() => api.json("v1/admin/synonyms", { method: "POST", body: { phrase, other } }).then(onDone));
+  return (
+    <tr>
+      <th scope="row">{phrase} → {other}</th>
+      <td class="ad-number">{number(count)}</td>
+      <td>{examples.map(({ before, after, after_id }) => <p key={after_id}><a href={address("questions", { since, q: after.slice(0, LONGEST) })}>{before} → {after}</a></p>)}</td>
+      <td><button type="button" disabled={busy} onClick={add}>{t.gaps.add}</button>{failure}</td>
+    </tr>
   );
 }
 

@@ -112,7 +112,10 @@ async def test_the_description_knows_every_route_and_never_says_422():
     admin |= {"runs", "question-log", "question-log/days", "question-log/{id}"}
     admin |= {"curated", "curated/try", "sites", "sites/preview", "sites/pause", "sites/remove"}
     admin |= {"keys", "keys/limits", "keys/revoke"}
-    paths |= {f"/v1/admin/{path}" for path in admin | {"errors", "prompts", "gaps", "questions", "views", "feedback"}}
+    paths |= {
+        f"/v1/admin/{path}"
+        for path in admin | {"errors", "prompts", "gaps", "synonyms", "questions", "views", "feedback"}
+    }
     talk = "/v1/conversations/{id}"
     paths |= {"/v1/conversations", talk, f"{talk}/answers", f"{talk}/reset", "/v1/responses/{id}"}
     paths |= {"/v1/answers/{id}/feedback", "/v1/answers/{id}/link", "/v1/shared/{token}"}

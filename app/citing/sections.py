@@ -399,30 +399,31 @@ def quotation(found: Found, page: Sequence[Chunk]) -> str:
     blocks, best = _section_blocks(found, page)
     groups = _groups(blocks)
     at = next(number for number, group in enumerate(groups) if best in group)
-    lengths = [sum(min(len(blocks[i].text), LONGEST_QUOTE) for i in group) for group in groups]
-    chosen, room = {at}, LONGEST_QUOTE - lengths[at]
     following, opening = range(at + 1, min(at + 2, len(groups))), range(min(at, 1))
     steps = [n for n, group in enumerate(groups) if any(blocks[i].is_numbered for i in group)]
+    around = (*range(at - 1, 0, -1), *range(1, at), *range(at + 1, len(groups)))
+    sizes, room = dict[int, int](), LONGEST_QUOTE
     # an answer follows its question, and a section says first what to do; without what is above it, a sentence can be
     # about anything
-    for numbers in (following, opening, steps, range(at - 1, 0, -1), range(1, at), range(at + 1, len(groups))):
-        for number in numbers:
-            if number in chosen:
-                continue
-            if lengths[number] > room:
-                break
-            chosen.add(number)
-            room -= lengths[number]
-    kept = [i for number in sorted(chosen) for i in groups[number]]
+    for number in dict.fromkeys((at, *following, *opening, *steps, *around)):
+        own = {i: len(blocks[i].text) for i in groups[number]}
+        longest = max(own, key=lambda i: own[i])
+        left = (
+            room - sum(own.values()) + own[longest]
+        )  # of a list or table that doesn't fit, what introduces it says most
+        if number == at or own[longest] <= left or (left > LONGEST_LINE and blocks[longest].kind in {"list", "table"}):
+            own[longest] = min(own[longest], left)
+            sizes |= own
+            room -= sum(own.values())
+    kept = sorted(sizes)
     while kept[-1] != best and _leads(blocks, kept[-1]):  # nothing follows that it could lead to
         kept.pop()
-    longest = max(kept, key=lambda i: len(blocks[i].text))
-    room = LONGEST_QUOTE - sum(len(blocks[i].text) for i in kept if i != longest)
-    start, texts = found.unit.start - found.block.start if longest == best else 0, list[str]()
+    texts = list[str]()
     for above, i in pairwise([-1, *kept]):
-        is_cut = i == longest and len(blocks[i].text) > room
         texts += [CUT] * (i > above + 1)
-        texts.append(shortened(blocks[i], room, start) if is_cut else _labelled(blocks, i))
+        start = found.unit.start - found.block.start if i == best else 0
+        is_cut = sizes[i] < len(blocks[i].text)
+        texts.append(shortened(blocks[i], sizes[i], start) if is_cut else _labelled(blocks, i))
     texts += [CUT] * (kept[-1] + 1 < len(blocks))
     return "\n\n".join(texts).replace(f"{CUT}\n\n{CUT}", CUT)
 

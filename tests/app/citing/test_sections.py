@@ -292,6 +292,16 @@ def test_a_section_that_is_cut_keeps_its_command_and_what_follows_the_best_unit(
     assert len(part) <= LONGEST_QUOTE + 10
 
 
+def test_a_table_that_does_not_fit_keeps_what_introduces_it() -> None:
+    """A reader learns what to do with the table, and sees its first rows."""
+    rows = "\n".join(f"| file{n}.md | is one of many |" for n in range(60))
+    text = f"A lamp is a file.\n\nPut it into the cellar:\n\n| file | what |\n|---|---|\n{rows}\n\nThat is all."
+    part = extracted("What is a lamp?", hit(1, text)).split("[1]\n\n")[1]
+    assert "\n\nPut it into the cellar:\n\n| file | what |\n|---|---|\n| file0.md |" in part
+    assert part.endswith("\n\n…")
+    assert len(part) <= LONGEST_QUOTE
+
+
 def test_a_section_that_is_cut_keeps_its_steps() -> None:
     """They are what there is to do; of the text between them and the best unit, something else is left out."""
     steps = "It does this:\n\n1. It opens the door.\n2. It lights the lamp." + " Then it waits." * 16

@@ -204,12 +204,12 @@ def test_the_widget_is_small():
     script, button = STATIC / "widget.js", STATIC / "widget/widget.js"
     if not button.exists():
         pytest.skip("not built: make frontend")
-    panel, search, side = (next(STATIC.glob(f"widget/{part}-*.js")) for part in ("panel", "search", "side"))
+    panel, side = (next(STATIC.glob(f"widget/{part}-*.js")) for part in ("panel", "side"))
     for language in ("en", "cs", "de"):
         every = {script} | imported(next(STATIC.glob(f"widget/{language}-*.js")), imported(button, set()))
         sizes = [
             sum(len(gzip.compress(file.read_bytes())) for file in files)
-            for files in (every | {side}, imported(search, imported(panel, set(every))))
+            for files in (every | {side}, imported(panel, set(every)))
         ]
         assert sizes[0] < BUTTON
         assert sizes[1] < ALL

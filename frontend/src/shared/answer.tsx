@@ -16,6 +16,7 @@ import { useUi } from "./ui";
 
 const QUOTATION = /^.+\n\n\*.+\* \[\d+\]\n\n>/; // how an answer without a model begins
 const RELATED = /^(- \[.*?\]\(\S+?\)) \[\d+\](?= – |$)/gm; // its links to further sections
+const FURTHER = /\n\n[^>\n].*\n\n(?=- \[.*?\]\(\S+?\) \[\d+\])/; // where these begin
 const MAILED = 1000; // characters of the answer: programs for mail take short addresses only
 
 interface Props {
@@ -38,13 +39,14 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, o
   const { answer } = exchange;
   const [open, setOpen] = useState(0);
   const best = answer.sources[0]?.sentence; // of a quotation
-  const { quotes, text, sources } = shown(answer);
+  const { quotes, text, further, sources } = shown(answer);
   const reading = useMemo(() => {
     const cite = (number: number) => citation(number, answer.sources, t.sources.source, setOpen);
     const quoted = answer.text.match(/^>.*/gm)?.join("\n") ?? answer.text;
-    if (best) return { cite, mark: marker(cells(best), blockTexts(quoted), answer.sources[0]!.language) };
-    return { cite, ...doubtsOf(answer) };
-  }, [answer.sources, best && answer.text, answer.state]);
+    const fold = quotes ? (best ?? "") : undefined;
+    if (best) return { cite, fold, mark: marker(cells(best), blockTexts(quoted), answer.sources[0]!.language) };
+    return { cite, fold, ...doubtsOf(answer) };
+  }, [answer.sources, best && answer.text, answer.state, quotes]);
   const person = known?.contact && <Person contact={known.contact} exchange={exchange} />;
   const notes = [answer.state === "stopped" && t.chat.stopped, answer.state === "interrupted" && t.chat.interrupted, answer.cut && t.chat.cut];
   const writing = answer.state === "waiting" || answer.state === "writing";
@@ -67,6 +69,7 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, o
           {known?.keeps?.feedback && answer.id && answer.text && onRated && <Feedback answer={answer} onRated={onRated}>{person}</Feedback>}
         </div>
       )}
+      {further && <Markdown text={further} reading={reading} />}
       {onNext && !!answer.follow_ups?.length && (
         <section class="da-next">
           <h3 class="da-label">{t.chat.next}</h3>
@@ -77,11 +80,14 @@ export function AnswerView({ exchange, model, known, onAgain, onRated, onNext, o
   );
 }
 
-/** What is shown of an answer: one that quotes says itself how sure it is, and links to what it doesn't quote. */
+/** What is shown of an answer: one that quotes says itself how sure it is, and links below its sources to what it doesn't quote. */
 export function shown({ text, sources }: Answer) {
   const quotes = QUOTATION.test(text);
-  const left = quotes ? text.replace(RELATED, "$1") : text;
-  return { quotes, text: left, sources: quotes ? sources.filter(({ number }) => left.includes(`[${number}]`)) : sources };
+  if (!quotes) return { quotes, text, further: "", sources };
+  const linked = text.replace(RELATED, "$1");
+  const at = text.search(FURTHER);
+  const [answered, further] = at < 0 ? [linked, ""] : [text.slice(0, at), linked.slice(at)];
+  return { quotes, text: answered, further, sources: sources.filter(({ number }) => linked.includes(`[${number}]`)) };
 }
 
 /** Questions that a click asks; nothing without any. */

@@ -4,11 +4,10 @@
  */
 import { Lexer, type Token, type Tokens } from "marked";
 import { Component, type ComponentChildren, type JSX, createContext } from "preact";
-import { useContext, useMemo } from "preact/hooks";
+import { useContext, useMemo, useState } from "preact/hooks";
 import { CodeBlock } from "./code";
 import { SIGN } from "./doubt";
 import { Link } from "./link";
-import { split } from "./quotes";
 import { useUi } from "./ui";
 
 /** Parts of a block's plain text, from start to end, that are shown as marked. */
@@ -23,11 +22,17 @@ export interface Reading {
   doubt?: (before: string) => ComponentChildren;
   /** The address that relative links are relative to. */
   base?: string;
+  /** Folds quotations around what is marked, or code that has this line; if it is empty, from there on. */
+  fold?: string | undefined;
+  /** What isn't shown of a folded quotation. */
+  rest?: Set<unknown>;
 }
 
 const Context = createContext<Reading>({});
 const SIGNS = new RegExp(`\\[(\\d{1,3})\\]|${SIGN.source}`, "g");
 const DEEPEST = 20; // levels; deeper ones show as text
+const LINES = 14; // of a quotation that are shown at first, with the gaps between its blocks
+const FEW = 3; // lines that aren't worth a button
 
 export function Markdown({ text, reading }: { text: string; reading: Reading }): JSX.Element {
   const tokens = useMemo(() => lexed(text), [text]);
@@ -58,11 +63,76 @@ class Block extends Component<{ token: Token; reading: Reading }> {
 }
 
 function Blocks({ tokens, level }: { tokens: Token[]; level: number }): JSX.Element {
-  return <>{tokens.map((token, i) => <BlockToken key={i} token={token} level={level} />)}</>;
+  const { rest } = useContext(Context);
+  return (
+    <>
+      {tokens.map((token, i) => {
+        const block = <BlockToken key={i} token={token} level={level} />;
+        return rest?.has(token) ? <div key={i} class="da-rest">{block}</div> : block;
+      })}
+    </>
+  );
+}
+
+/** The part that answers; a button shows the rest, which is always printed. */
+function Quotation({ tokens, reading }: { tokens: Token[]; reading: Reading }): JSX.Element {
+  const { t } = useUi();
+  const [open, setOpen] = useState(false);
+  const rest = useMemo(() => restOf(tokens, reading), [tokens, reading]);
+  return (
+    <Context.Provider value={{ ...reading, rest }}>
+      <blockquote class={open ? "" : "da-folded"}>
+        <Blocks tokens={tokens} level={1} />
+        {rest.size > 0 && <button type="button" class="da-button da-all" aria-expanded={open} onClick={() => setOpen(!open)}>{t.chat.all}</button>}
+      </blockquote>
+    </Context.Provider>
+  );
+}
+
+/** The blocks, items and rows that don't fit around those that are marked, and the other rows of a table that has such. */
+function restOf(tokens: Token[], { mark, fold }: Reading): Set<unknown> {
+  const wide = Math.min(90, innerWidth / 9); // characters of a line
+  const groups: { of: unknown[]; text: string; answers: unknown }[] = [];
+  const aside: unknown[] = [];
+  const add = (of: unknown, text: string, answers: unknown) => {
+    const last = groups.at(-1);
+    if (!/:\W*$/.test(last?.text ?? "")) return groups.push({ of: [of], text, answers });
+    last!.of.push(of); // what is introduced stands with that
+    last!.text += text;
+    return (last!.answers ||= answers);
+  };
+  const answers = (texts: string[]) => texts.some((one) => mark?.(one).length);
+  for (const token of tokens as Tokens.Generic[]) {
+    const rows: Tokens.TableCell[][] = token["rows"] ?? [];
+    const textsOfRow = (row: Tokens.TableCell[]) => row.map((cell) => plain(cell.tokens));
+    const some = rows.some((row) => answers(textsOfRow(row)));
+    for (const row of rows) {
+      const texts = textsOfRow(row);
+      if (some && !answers(texts)) aside.push(row);
+      else add(row, texts.join().padEnd(0.7 * texts.length * Math.max(...texts.map(({ length }) => length))), some); // the longest cell wraps
+    }
+    for (const item of (token["items"] ?? []) as Tokens.ListItem[]) add(item, item.raw, answers(textsOf(item.tokens)));
+    if (token.type === "code") add(token, token["text"].replace(/\n/g, " ".repeat(wide)), fold && token["text"].includes(fold.replaceAll("`", "")));
+    else if (!token["rows"] && !token["items"] && token.type !== "space") add(token, token.raw, answers(textsOf([token])));
+  }
+  const lines = (some: Iterable<(typeof groups)[0]>) => [...some].reduce((sum, { text }) => sum + Math.ceil(text.length / wide) + 0.5, 0);
+  const shown = new Set(groups.filter((one) => one.answers));
+  if (!shown.size) shown.add(groups[0]!);
+  const show = (some: typeof groups) => some.every((one) => (lines(shown) < LINES / 2 || lines(new Set([...shown, one])) <= LINES) && shown.add(one));
+  const at = groups.findIndex((one) => shown.has(one));
+  const before = groups.slice(0, at);
+  if (fold && lines([...before, ...shown]) <= LINES) show(before); // a section says first what to do
+  show(groups.slice(at));
+  if (fold) show(before.reverse());
+  const left = groups.filter((one) => !shown.has(one));
+  const rest = new Set(lines(left) > FEW ? [...aside, ...left.flatMap(({ of }) => of)] : aside);
+  for (const token of tokens as Tokens.Generic[]) if ((token["rows"] ?? token["items"])?.every((one: unknown) => rest.has(one))) rest.add(token);
+  return rest;
 }
 
 function BlockToken({ token: generic, level }: { token: Token; level: number }): JSX.Element | null {
   const token = generic as Tokens.Generic;
+  const reading = useContext(Context);
   if (level > DEEPEST) return <p>{token.raw}</p>;
   switch (token.type) {
     case "space":
@@ -77,6 +147,7 @@ function BlockToken({ token: generic, level }: { token: Token; level: number }):
     case "code":
       return <CodeBlock code={token["text"]} language={token["lang"]} />;
     case "blockquote":
+      if (!level && reading.fold !== undefined) return <Quotation tokens={token.tokens!} reading={reading} />;
       return <blockquote><Blocks tokens={token.tokens!} level={level + 1} /></blockquote>;
     case "list":
       return <List list={generic as Tokens.List} level={level} />;
@@ -103,16 +174,19 @@ function Checkbox({ checked }: { checked: boolean }): JSX.Element {
 }
 
 function List({ list, level }: { list: Tokens.List; level: number }): JSX.Element {
+  const { rest } = useContext(Context);
+  const first = Number(list.start) || 1;
   const items = list.items.map((item, i) => (
-    <li key={i} class={item.task ? "da-task-item" : ""}>
+    <li key={i} class={(item.task ? "da-task-item" : "") + (rest?.has(item) ? " da-rest" : "")} value={list.ordered ? first + i : undefined}>
       <Blocks tokens={item.tokens} level={level + 1} />
     </li>
   ));
-  return list.ordered ? <ol start={Number(list.start) || 1}>{items}</ol> : <ul>{items}</ul>;
+  return list.ordered ? <ol>{items}</ol> : <ul>{items}</ul>;
 }
 
 function Table({ table }: { table: Tokens.Table }): JSX.Element {
   const { t } = useUi();
+  const { rest } = useContext(Context);
   const { header, rows } = table;
   const cell = (Tag: "th" | "td") => (one: Tokens.TableCell, i: number) => (
     <Tag key={i} {...(Tag === "td" && { role: "cell", "data-name": plain(header[i]!.tokens) })} {...(one.align && { style: { textAlign: one.align } })}>
@@ -124,7 +198,7 @@ function Table({ table }: { table: Tokens.Table }): JSX.Element {
     <div class={`da-table da-scroll${header.length > 2 ? " da-wide" : ""}`} role="group" aria-label={t.chat.table} tabIndex={0}>
       <table role="table">
         <thead><tr role="row">{header.map(cell("th"))}</tr></thead>
-        <tbody>{rows.map((row, i) => <tr key={i} role="row">{row.map(cell("td"))}</tr>)}</tbody>
+        <tbody>{rows.map((row, i) => <tr key={i} role="row" class={rest?.has(row) ? "da-rest" : ""}>{row.map(cell("td"))}</tr>)}</tbody>
       </table>
     </div>
   );
@@ -249,41 +323,11 @@ function textsOf(tokens: Token[]): string[] {
 export function below(heading: string, text: string): string {
   const blocks = lexed(text);
   const at = blocks.findIndex((block) => isHeading(block) && plain((block as Tokens.Heading).tokens) === heading);
-  return at < 0 ? "" : untilHeading(blocks.slice(at + 1)).map(({ raw }) => raw).join("");
+  const end = blocks.findIndex((block, i) => i > at && isHeading(block));
+  return at < 0 ? "" : blocks.slice(at + 1, end < 0 ? blocks.length : end).map(({ raw }) => raw).join("");
 }
 
 const isHeading = ({ type }: Token) => type === "heading";
-
-function untilHeading(blocks: Token[]): Token[] {
-  const end = blocks.findIndex((block, i) => i > 0 && isHeading(block));
-  return end < 0 ? blocks : blocks.slice(0, end);
-}
-
-/** About so many characters of a section, from the first sentence, item or row on that has something marked; empty if nothing is. */
-export function excerpt(text: string, length: number, language: string, mark?: (plain: string) => Ranges): string {
-  const isMarked = (markdown: string) => !mark || blockTexts(markdown).some((plain) => mark(plain).length);
-  const blocks = lexed(text);
-  const first = blocks.findIndex(({ raw }) => isMarked(raw));
-  let shown = "";
-  for (const [i, block] of first < 0 ? [] : untilHeading(blocks.slice(first)).entries()) {
-    const [head, units] = unitsOf(block as Tokens.Generic, language);
-    const from = i ? 0 : Math.max(units.findIndex((unit) => isMarked(head + unit)), 0);
-    for (const [j, unit] of units.slice(from).entries()) {
-      const part = (j ? "" : head) + unit;
-      if (shown && shown.length + part.length > length) return shown;
-      shown += part;
-    }
-  }
-  return shown;
-}
-
-/** What a block can be cut into, and what belongs before the first part. */
-function unitsOf(block: Tokens.Generic, language: string): [head: string, units: string[]] {
-  if (block.type === "list") return ["", block["items"].map(({ raw }: Token) => raw)];
-  if (block.type === "paragraph") return ["", split(block.raw, language).map(({ segment }) => segment)];
-  const [names = "", rule = "", ...rows] = block.type === "table" ? block.raw.split(/(?<=\n)/) : [];
-  return rows.length ? [names + rule, rows] : ["", [block.raw]];
-}
 
 /** The text of the tokens as it is shown. */
 function plain(tokens: Token[]): string {

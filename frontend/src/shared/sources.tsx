@@ -5,13 +5,12 @@ import type { PassageInPage, Source } from "../../api";
 import { Icon } from "./icons";
 import { useLoaded } from "./interface";
 import { Link, path } from "./link";
-import { Markdown, below, blockTexts, excerpt } from "./markdown";
+import { Markdown, below, blockTexts } from "./markdown";
 import { cells, marker, statements } from "./quotes";
 import { languageName } from "./texts";
 import type { Answer } from "./types";
 import { useUi } from "./ui";
 
-const LONGEST = 500; // characters of a preview
 const FEWEST = 4; // words at each end of a sentence, by which a browser finds it
 
 interface Props {
@@ -115,7 +114,7 @@ function LanguageTag({ source: { language, translated_from: from } }: { source: 
   return <span class="da-tag" title={from ? t.sources.translatedFrom(name) : t.sources.inLanguage(name)}>{from && `${from} → `}{language}</span>;
 }
 
-/** The passage, from the first marked sentence on. */
+/** The passage around what is marked. */
 function PassageView({ source, answer, model }: { source: Source; answer: Answer; model: string }): JSX.Element {
   const { api, t } = useUi();
   const { data: passage, problem: gone } = useLoaded<PassageInPage>(api, `v1/passages/${encodeURIComponent(source.chunk)}?model=${encodeURIComponent(model)}`);
@@ -126,16 +125,17 @@ function PassageView({ source, answer, model }: { source: Source; answer: Answer
     // of a long passage, the section may be further away than the chunk after it; the snippet is of the section
     const section = [`${own}\n\n${after}`, whole, source.snippet].map((part) => below(source.section || source.title, part)).find(Boolean) ?? "";
     const tried = [section, own, whole].map((part) => {
-      const mark = marker(said, blockTexts(part), source.language);
-      return { text: excerpt(part, LONGEST, source.language, mark), reading: { base: source.url, mark } };
+      const texts = blockTexts(part);
+      const mark = marker(said, texts, source.language);
+      return { text: part, marked: texts.some((one) => mark(one).length), reading: { base: source.url, mark, fold: "" } };
     });
-    return tried.find((one) => one.text) ?? { ...tried[0]!, text: excerpt(section || own, LONGEST, source.language) };
+    return tried.find((one) => one.marked) ?? tried.find((one) => one.text)!;
   }, [passage, answer.text, source]);
   if (!passage && !gone) return <div class="da-passage da-muted">{t.sources.loading}</div>;
   return (
     <div class="da-passage" dir="auto" lang={source.language || undefined}>
       {gone?.kind === "missing" && <p class="da-muted">{t.sources.gone}</p>}
-      <Markdown text={text} reading={reading} />
+      <Markdown text={text.trim().replace(/^/gm, "> ")} reading={reading} />
     </div>
   );
 }

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import { AnswerView, Questions, shown } from "../shared/answer";
 import { highlighter } from "../shared/code";
-import type { Search } from "../shared/search";
+import { Search } from "../shared/search";
 import { ApiError } from "../shared/api";
 import { Composer } from "../shared/composer";
 import { type Conversation, useConversation } from "../shared/conversation";
@@ -36,14 +36,14 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
   const exchanges = useConversation(conversation);
   const field = useRef<HTMLTextAreaElement>(null);
   const sheet = useRef<HTMLDivElement>(null);
-  const [search, setSearch] = useState<{ Search: typeof Search } | null>(null);
+  const [search, setSearch] = useState(false);
   const [query, setQuery] = useState(""); // stays while one asks
   const asked = useRef(0);
   const last = exchanges.at(-1);
   const pages = inLanguage(assistant?.pages ?? {}, api.language);
   const ask = (question: string, at?: number, page = location.href) => {
     if (!field.current?.matches(":focus")) sheet.current!.focus(); // what was clicked goes away, and Escape shall still be of the panel
-    setSearch(null);
+    setSearch(false);
     void conversation.ask(question, request(options, assistant, info, api.language, page), at);
   };
   useEffect(() => {
@@ -54,7 +54,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
   }, [opened.times, info]);
   const searchFor = (words: string) => {
     setQuery(words);
-    void import("../shared/search").then(setSearch);
+    setSearch(true);
   };
   const restart = () => {
     forget();
@@ -81,7 +81,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
         <img src={`${api.base}brand/icon`} alt="" width={24} height={24} onError={(event) => (event.currentTarget.hidden = true)} />
         <h2>{(options.assistant && assistant ? inLanguage(assistant.name, api.language) : info?.title) ?? t.widget.title}</h2>
         <IconButton icon={search ? "ask" : "search"} label={search ? t.widget.ask : t.search.field}
-          onClick={() => (search ? setSearch(null) : searchFor(query))} />
+          onClick={() => (search ? setSearch(false) : searchFor(query))} />
         {(search || last) && (
           <a class="da-icon-button" href={`${api.base}?${new URLSearchParams({ ...(search ? { search: query } : { q: last!.question }), model: assistant?.id ?? "" })}`}
             target="_blank" rel="noopener" title={t.widget.full}><Icon name="full" /></a>
@@ -91,7 +91,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
       </header>
       {search ? (
         <div class="da-scroll">
-          <search.Search api={api} language={sent(info, api.language)} page={location.href} model={assistant?.id ?? options.assistant}
+          <Search api={api} language={sent(info, api.language)} page={location.href} model={assistant?.id ?? options.assistant}
             collections={options.collections} pages={pages} query={query} onQuery={setQuery} onAsk={(question, page) => ask(question, undefined, page)} />
         </div>
       ) : (

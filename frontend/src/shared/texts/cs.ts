@@ -21,6 +21,7 @@ export const cs: Texts = {
     person: "Zeptat se člověka",
     again: "Zeptat se znovu",
     copyAnswer: "Kopírovat odpověď jako Markdown",
+    all: "Zobrazit vše",
     copyCode: "Kopírovat kód",
     copied: "Zkopírováno",
     notCopied: "Prohlížeč kopírování nedovolil. Zkopírujte text sami.",

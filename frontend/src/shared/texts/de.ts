@@ -22,6 +22,7 @@ export const de: Partial<Texts> = {
     person: "Einen Menschen fragen",
     again: "Noch einmal fragen",
     copyAnswer: "Antwort als Markdown kopieren",
+    all: "Alles zeigen",
     copyCode: "Code kopieren",
     copied: "Kopiert",
     notCopied: "Der Browser hat das Kopieren nicht erlaubt. Markieren und kopieren Sie den Text selbst.",

@@ -22,6 +22,7 @@ export const en = {
     person: "Ask a person",
     again: "Ask again",
     copyAnswer: "Copy the answer as Markdown",
+    all: "Show all",
     copyCode: "Copy the code",
     copied: "Copied",
     notCopied: "The browser didn't allow copying. Select the text and copy it yourself.",

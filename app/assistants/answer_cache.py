@@ -1,4 +1,4 @@
-"""Repeats an answer if the same question is asked again, as long as the index is the same; off by default.
+"""Repeats an answer if the same question is asked again, as long as the index and the answers of editors are the same; off by default.
 
 It is memory of one process, so it is empty after a start, with which prompts, models and pipelines may change.
 """
@@ -53,8 +53,8 @@ class AnswerCache:
         return self._answered(assistant, request, record, fresh=fresh)
 
     async def _answered(self, assistant: Assistant, request: Request, record: AnswerRecord, *, fresh: bool) -> Events:
-        generation = await assistant.store.live()
-        key = _key(assistant, request, generation)
+        generation, edition = await assistant.store.live(), await assistant.edition()
+        key = _key(assistant, request, generation, edition)
         if not fresh and (stored := self._found(key)):
             record.cache, record.age = "hit", self.clock() - stored.made
             record.turn = replace(stored.turn, request=request, generation=generation, calls=record.calls)
@@ -69,7 +69,9 @@ class AnswerCache:
             async for event in answered:
                 events.append(event)
                 if isinstance(event, Done) and record.turn and _is_repeatable(record.turn, event):
-                    self._store(_key(assistant, request, record.turn.generation), events, record.turn, record.language)
+                    self._store(
+                        _key(assistant, request, record.turn.generation, edition), events, record.turn, record.language
+                    )
                 yield event
 
     def _found(self, key: Hashable) -> _Stored | None:
@@ -96,11 +98,11 @@ class AnswerCache:
             self._size -= stored.size
 
 
-def _key(assistant: Assistant, request: Request, generation: Any) -> Hashable:
+def _key(assistant: Assistant, request: Request, generation: Any, edition: Hashable) -> Hashable:
     """All that an answer depends on. The request as a whole, so that a new field of it can't be forgotten here."""
     asked = replace(request, id="", assistant="", messages=(Message("user", _normalized(request.question)),))
     info = generation.info
-    return assistant.id, assistant.persona, assistant.limits, info.id, info.built_at, asked
+    return assistant.id, assistant.persona, assistant.limits, info.id, info.built_at, edition, asked
 
 
 def _normalized(question: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Hashable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -27,7 +27,7 @@ from app.models.protocols import Closable
 from app.pipeline.conversation import with_answer_language
 from app.pipeline.recording import Overrides, Recorder, overridden
 from app.pipeline.registry import Tools, search_of, upto
-from app.pipeline.runner import Group, Plan, ScoringStep, answer, run
+from app.pipeline.runner import Group, Plan, ScoringStep, Step, answer, run
 from app.pipeline.steps.cite import found_sections
 from app.pipeline.steps.synthesize import Synthesize
 from app.pipeline.trace import traced
@@ -144,6 +144,11 @@ class Assistant:
     def as_persona(self, id_: str, persona: str, **own: Any) -> Assistant:
         """Returns a copy with this id and persona, and its own values of keys of assistants.toml."""
         return replace(self, table=self.table.model_copy(update={"id": id_, **own}), persona=persona)
+
+    async def edition(self) -> Hashable:
+        """The editions of what its steps read beside the index, such as curated answers."""
+        steps = (step for group in self.plans.answer for step in group)
+        return tuple([await step.edition() for step in steps if isinstance(step, Step)])
 
     async def find(self, request: Request) -> Turn:
         """The turn after the passages are found, fused and reranked, without evidence check and synthesis."""

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -43,6 +43,13 @@ class Step:
     async def __call__(self, turn: Turn) -> Changes:
         """The changes to the turn, by field name."""
         raise NotImplementedError
+
+    async def edition(self) -> Hashable:
+        """What says which edition of data beside the index its changes are made from, such as a version; None without such data.
+
+        A stored answer is repeated only while it is the same.
+        """
+        return None
 
 
 @runtime_checkable

@@ -7,6 +7,7 @@ to that of one of them. So a question about something else never gets the entry,
 from __future__ import annotations
 
 import logging
+import math
 import re
 import time
 from collections.abc import Iterable, Sequence
@@ -16,7 +17,7 @@ from typing import Any
 import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
-from app.core.errors import IndexDamaged
+from app.core.errors import AssistantError, IndexDamaged
 from app.core.language import Language
 from app.core.log_message import LogMessage
 from app.core.prompts import Prompts
@@ -33,7 +34,8 @@ log = logging.getLogger("app.pipeline")
 NEAR = 0.8
 """The least cosine of the question and one of the entry's. To many embedders, "delete a volume" is nearer than that to "create a
 volume", so the words decide, and the cosine keeps out what has the same words in another sense."""
-FRESH = 5.0  # seconds for which the list is used without being read again
+FRESH = 1.0
+"""Seconds for which the list is used without being read again. A save takes as long, so that what is saved is in use everywhere."""
 KEPT_VERSIONS = 50
 _SIGN = re.compile(r"[+#/\\$%&*=<>@|~^]")
 
@@ -161,7 +163,10 @@ class Curated(Step):
     uses = ("search",)
     writes = ("hits", "reply")
     optional = True
-    _kept: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _embedded: dict[str, tuple[Version | None, Known | None]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    _read: dict[str, tuple[float, Version | None]] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     async def __call__(self, turn: Turn) -> Changes:
         """The answer, which ends the run, or the hits; nothing for other questions, or ones that need what was said before."""
@@ -181,16 +186,30 @@ class Curated(Step):
         return {}
 
     async def _known(self, store: Store, embedder: Embedder) -> Known | None:
-        """The entries of the list; read again after some seconds, embedded again for a new version or another embedder."""
-        kept = self._kept.setdefault(embedder.name, {})
-        if kept.get("until", 0.0) < time.monotonic():
-            kept["until"] = time.monotonic() + FRESH
-            newest = next(iter(await versions_of(store)), None)
-            if newest != kept.get("version"):
-                kept["known"] = await Known.of(newest.entries, self.prompts, embedder) if newest else None
-                kept["version"] = newest
-        known: Known | None = kept.get("known")
+        """The entries of the list, embedded again for a new version or another embedder."""
+        newest = await self._newest(store)
+        version, known = self._embedded.get(embedder.name, (None, None))
+        if newest != version:
+            known = await Known.of(newest.entries, self.prompts, embedder) if newest else None
+            self._embedded[embedder.name] = newest, known
         return known if known and known.entries else None
+
+    async def _newest(self, store: Store) -> Version | None:
+        """The newest version of the list, read again after `FRESH`."""
+        read, newest = self._read.get("newest", (-math.inf, None))
+        if time.monotonic() - read >= FRESH:
+            begun = time.monotonic()
+            newest = next(iter(await versions_of(store)), None)
+            self._read["newest"] = begun, newest
+        return newest
+
+    async def edition(self) -> int:
+        """The number of the newest version, 0 before the first; also while the list can't be read, of which the step tells."""
+        try:
+            newest = await self._newest(self.store) if self.store else None
+        except AssistantError:
+            return 0
+        return newest.version if newest else 0
 
     async def _hit(self, turn: Turn, entry: Entry, match: Match) -> Hit | None:
         """The best passage of the page; None if the index or the limits of the key don't have it."""

@@ -22,6 +22,7 @@ from app.routes.keeping import store_of
 from app.routes.routers import operator_router
 from app.routes.runs import operator_of
 from app.routes.service import Service
+from plugins.steps import curated
 from plugins.steps.curated import KEPT_VERSIONS, NEAR, Entry, Known, Match, Version, telling, versions_of
 
 CLOSE = 0.05
@@ -127,7 +128,7 @@ class CuratedAnswers:
         return unstored(body)
 
     async def save(self, request: Request) -> Response:
-        """The list with the new version. To take one back, save the entries of an earlier version."""
+        """The list with the new version, once all services use it. To take one back, save the entries of an earlier version."""
         by = operator_of(self.service, request)
         wanted = await self.service.read(request, CuratedRequest, small=False)
         index = chosen_index(self.service, wanted.index)
@@ -149,6 +150,7 @@ class CuratedAnswers:
                 )
             new = Version(newest + 1, iso(time.time()), by, tuple(one.entry for one in wanted.entries))
             await index.store.keep("curated", {"versions": [asdict(one) for one in (new, *versions)[:KEPT_VERSIONS]]})
+        await asyncio.sleep(curated.FRESH)  # until each service has read it
         return await self._listed(index)
 
     async def tried(self, request: Request) -> Response:

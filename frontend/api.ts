@@ -88,6 +88,7 @@ export interface CuratedList {
 }
 
 export interface DayFigures {
+  answered: number;
   day: string;
   down: number;
   marked: number;
@@ -354,9 +355,13 @@ export interface LogList {
 export interface LoggedBody {
   asked_at: string;
   assistant: string;
+  comments: string[];
+  count: number;
+  down: number;
   id: string;
   key: string;
   language: string;
+  nearest: string;
   number: number;
   outcome: string;
   pages: string[];

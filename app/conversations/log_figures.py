@@ -28,16 +28,17 @@ from sqlalchemy import (
     tuple_,
     union_all,
 )
+from sqlalchemy.sql.visitors import replacement_traverse
 
 from app.conversations.queries import turns_until
-from app.conversations.question_log import Asked, iso
+from app.conversations.question_log import SECONDS, Asked, iso
 from app.conversations.records import DayFigures, KeptAnswer, LoggedQuestion, Part
-from app.conversations.tables import TEXT_WORDS, answers, questions
+from app.conversations.tables import TEXT_WORDS, answers, feedback, questions
 
 MOST_ELSEWHERE = 1_000
 """Sections in another language than their questions that are read."""
 AT_ONCE = 500
-DAY = 86_400
+DAY = SECONDS["d"]
 DAYS_AT_ONCE = 100
 """Days in one statement: SQLite takes 500."""
 NEWEST = 10_000
@@ -47,7 +48,7 @@ UNSUPPORTED = ("marked", "unproven")
 DOUBTED = ("marked", "perhaps")
 ANSWERED = ("written", "looped", "turned", "extractive", *DOUBTED)
 REFUSED = ("refused", "recited", "unproven")
-FIELDS = [field.name for field in fields(LoggedQuestion)]
+FIELDS = [field.name for field in fields(LoggedQuestion) if field.name in questions.c]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,36 +87,92 @@ class Repeated:
     last: float
 
 
-def listed(connection: Connection, asked: Asked, after: int, limit: int) -> Part[LoggedQuestion] | None:
-    """Up to `limit` logged questions, the newest first, that come after that of this number; None if there is none of it."""
-    place = questions.c.created, questions.c.number
+def listed(
+    connection: Connection, asked: Asked, after: int, limit: int, *, folded: bool = False
+) -> Part[LoggedQuestion] | None:
+    """Up to `limit` logged questions, the newest first, that come after that of this number; None if there is none of it.
+
+    `folded`: of equal ones only the newest, which says how many they are, with the comments on all of them.
+    """
+    q, place = questions.c, (questions.c.created, questions.c.number)
     query = select(*place).where(*_in(asked)).order_by(*(column.desc() for column in place))
     if after:
-        last = connection.execute(select(*place).where(questions.c.number == after)).first()
+        last = connection.execute(select(*place).where(q.number == after)).first()
         if last is None:
             return None
         query = query.where(tuple_(*place) < tuple_(*map(literal, last)))
+    if folded:
+        query = query.where(~_newer_equal(connection, asked))
     numbers = [row.number for row in _newest(connection, query, asked, limit + 1)]
     rows = rows_of(connection, numbers[:limit])
-    return Part([rows[number] for number in numbers[:limit]], len(numbers) > limit)
+    data = [rows[number] for number in numbers[:limit]]
+    return Part(_folded(connection, asked, data) if folded else data, len(numbers) > limit)
 
 
-def _newest(connection: Connection, query: Select[float, int], asked: Asked, limit: int) -> Sequence[Any]:
+def _folded(connection: Connection, asked: Asked, data: Sequence[LoggedQuestion]) -> list[LoggedQuestion]:
+    """The questions with the counts of equal ones, and the comments on all of those."""
+    q = questions.c
+    having = (*_in(asked), *_with_words(connection, asked))
+    count = select(q.digest, func.count(), func.count().filter(q.rating == "down")).where(*having)
+    digests = [one.digest for one in data]
+    query = count.where(q.digest.in_(digests)).group_by(q.digest)
+    counts = {digest: (times, down) for digest, times, down in _rows(connection, query)}
+    said = comments(connection, asked, "digest", digests)
+    return [
+        replace(one, count=times, down=down, comments=said.get(one.digest, ()) if one.text else ())
+        for one in data
+        for times, down in [counts[one.digest]]
+    ]
+
+
+def _newer_equal(connection: Connection, asked: Asked) -> ColumnElement[bool]:
+    """The condition that an equal question is newer, and chosen, too. It is looked up for each question that is read, by its digest."""
+    q, other = questions.c, questions.alias("other")
+
+    def of_other(element: Any, **_: Any) -> Any:
+        return other.c[element.name] if getattr(element, "table", None) is questions else None
+
+    chosen = [replacement_traverse(one, {}, of_other) for one in (*_in(asked), *_with_words(connection, asked))]
+    newer = tuple_(other.c.created, other.c.number) > tuple_(q.created, q.number)
+    return select(other.c.number).where(other.c.digest == q.digest, newer, *chosen).correlate(questions).exists()
+
+
+def comments(connection: Connection, asked: Asked, column: str, values: Sequence[Any]) -> dict[Any, Sequence[str]]:
+    """The comments on the answers to questions whose column has one of these values, by the value, the newest first."""
+    said, by = dict[Any, list[str]](), questions.c[column]
+    query = select(by, feedback.c.comment).join(feedback, feedback.c.answer == questions.c.id)
+    query = query.where(*_in(asked), feedback.c.comment != "", by.in_(bindparam("values", expanding=True)))
+    for start in range(0, len(values), AT_ONCE):
+        part = {"values": list(values[start : start + AT_ONCE])}
+        for value, comment in _rows(connection, query.order_by(feedback.c.created.desc()), part):
+            said.setdefault(value, []).append(comment)
+    return {value: tuple(some) for value, some in said.items()}
+
+
+def _with_words(connection: Connection, asked: Asked) -> list[ColumnElement[bool]]:
+    """The conditions that a question has the words, or begins words with them."""
+    words = _WORD.findall(asked.text)
+    if connection.dialect.name != "postgresql":
+        return [questions.c.text.icontains(word) for word in words]
+    return [questions.c.text.regexp_match(f"(^|[^[:alnum:]]){word}", flags="i") for word in words]
+
+
+def _newest(connection: Connection, query: Select[Any], asked: Asked, limit: int) -> Sequence[Any]:
     """The first rows of the query whose questions have the words.
 
     Of a frequent word, some are among the newest; only a rare one is looked up, as each question that has it is then read.
     """
-    if not (words := _WORD.findall(asked.text)):
+    if not (begins := _with_words(connection, asked)):
         return _rows(connection, query.limit(limit))
     if connection.dialect.name != "postgresql":
-        return _rows(connection, query.where(*(questions.c.text.icontains(word) for word in words)).limit(limit))
-    begins = [questions.c.text.regexp_match(f"(^|[^[:alnum:]]){word}", flags="i") for word in words]
+        return _rows(connection, query.where(*begins).limit(limit))
     edge = connection.execute(query.offset(NEWEST).limit(1)).first()
     newest = [questions.c.created >= edge.created] if edge else []
     rows = _rows(connection, query.where(*newest, *begins).limit(limit))
     if edge is None or len(rows) == limit:
         return rows
-    wanted = func.to_tsquery(literal_column("'simple'"), " & ".join(f"{word}:*" for word in words))
+    words = " & ".join(f"{word}:*" for word in _WORD.findall(asked.text))
+    wanted = func.to_tsquery(literal_column("'simple'"), words)
     having = query.order_by(None).where(literal_column(TEXT_WORDS).bool_op("@@")(wanted))
     found = having.cte().prefix_with("MATERIALIZED").c
     return _rows(connection, select(found.number).order_by(found.created.desc(), found.number.desc()).limit(limit))
@@ -131,8 +188,8 @@ def cited(connection: Connection, assistant: str, limit: int) -> Counter[str]:
 def by_day(connection: Connection, asked: Asked) -> Sequence[DayFigures]:
     """The figures of each day with a question, the oldest first. Each is counted by itself, which saves sorting them."""
     q = questions.c
-    kinds = (q.outcome.in_(REFUSED), q.outcome == "marked", q.rating == "down")
-    counts = [func.count(), *(func.count().filter(kind) for kind in kinds), func.coalesce(func.sum(q.tokens), 0)]
+    kinds = (kind(asked, "answered"), kind(asked, "refused"), q.outcome == "marked", kind(asked, "down"))
+    counts = [func.count(), *(func.count().filter(one) for one in kinds), func.coalesce(func.sum(q.tokens), 0)]
     first = connection.scalar(select(func.min(q.created)).where(q.created >= asked.since)) or asked.until
     days = range(int(first // DAY), int(asked.until // DAY) + 1)
     found = list[DayFigures]()
@@ -222,11 +279,14 @@ def _counts(connection: Connection, asked: Asked, digests: Sequence[str]) -> dic
 def rows_of(connection: Connection, numbers: Sequence[int]) -> dict[int, LoggedQuestion]:
     """The logged questions with these numbers."""
     questions_by_number = {}
-    query = select(questions).where(questions.c.number.in_(bindparam("numbers", expanding=True)))
+    query = select(questions, feedback.c.comment).outerjoin(feedback, feedback.c.answer == questions.c.id)
+    query = query.where(questions.c.number.in_(bindparam("numbers", expanding=True)))
     for start in range(0, len(numbers), AT_ONCE):
         for row in _rows(connection, query, {"numbers": list(numbers[start : start + AT_ONCE])}):
             values = row._mapping  # noqa: SLF001  # its public name
-            questions_by_number[row.number] = LoggedQuestion(**{name: values[name] for name in FIELDS})
+            said = (row.comment,) if row.comment and row.text else ()  # a log without texts has none
+            more = {"comments": said, "down": int(row.rating == "down")}
+            questions_by_number[row.number] = LoggedQuestion(**{name: values[name] for name in FIELDS} | more)
     return questions_by_number
 
 
@@ -287,14 +347,9 @@ def asked_again(connection: Connection, asked: Asked, limit: int) -> Sequence[tu
 
 
 def newest_of_each(connection: Connection, asked: Asked, only: str, limit: int) -> Sequence[int]:
-    """The number of the last row of each different question of this kind, the most frequent first.
-
-    `only` is `all`, `refused`, `weak` or `down`.
-    """
+    """The number of the last row of each different question of this kind (`all`, or as in `kind`), the most frequent first."""
     q = questions.c
-    kinds = {"refused": q.outcome.in_(REFUSED), "weak": _weak(asked), "down": q.rating == "down"}
-    wanted = [kinds[only]] if only in kinds else []
-    query = select(func.max(q.number)).where(*_in(asked), *wanted, q.text != "").group_by(q.digest)
+    query = select(func.max(q.number)).where(*_in(asked), kind(asked, only), q.text != "").group_by(q.digest)
     return [row[0] for row in _rows(connection, query.order_by(func.count().desc(), q.digest).limit(limit))]
 
 
@@ -309,7 +364,28 @@ def _in(asked: Asked) -> list[ColumnElement[bool]]:
     conditions += [column == ("" if value == "none" else value) for column, value in chosen.items() if value]
     if asked.outcomes:
         conditions.append(q.outcome.in_(asked.outcomes))
+    if asked.only:
+        conditions.append(kind(asked, asked.only))
+    if asked.equal:
+        same = questions.alias()
+        conditions.append(q.digest == select(same.c.digest).where(same.c.id == asked.equal).scalar_subquery())
     return conditions
+
+
+def kind(asked: Asked, only: str) -> ColumnElement[bool]:
+    """The condition that a question was `answered`, `refused`, got a `weak` answer, was rated `down`, `failed` by one of the last three,
+    or that a reader `commented` its answer; any other word is all.
+    """
+    q = questions.c
+    kinds = {
+        "answered": q.outcome.in_((*ANSWERED, "curated")),
+        "refused": q.outcome.in_(REFUSED),
+        "weak": _weak(asked),
+        "down": q.rating == "down",
+        "failed": _failed(asked),
+        "commented": q.id.in_(select(feedback.c.answer).where(feedback.c.comment != "")),
+    }
+    return kinds.get(only, true())
 
 
 def _weak(asked: Asked) -> ColumnElement[bool]:

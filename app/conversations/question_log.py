@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,8 +35,8 @@ _AGO = re.compile(r"(\d{1,5})([hdw])")
 class Asked:
     """Choice of questions: from `since` until before `until` (seconds since 1970), of one assistant or of all.
 
-    Only those with this `key`, in this `language`, with one of these `outcomes`, with this `rating` (`none`: without one), and with all
-    words of this `text`; empty values choose all.
+    Only those with this `key`, in this `language`, with one of these `outcomes`, with this `rating` (`none`: without one), of the kind
+    `only` (as in `log_figures.kind`), `equal` to the question of this id, and with all words of this `text`; empty values choose all.
 
     An answer is weak if it begins with "Perhaps" or has a mark, or its evidence is less than `weak` times the needed one. Failures are
     refusals, weak answers and answers that were rated down.
@@ -51,6 +51,16 @@ class Asked:
     rating: str = ""
     text: str = ""
     key: str = ""
+    only: str = ""
+    equal: str = ""
+
+    def on(self, day: str) -> Asked:
+        """The same on this day in UTC alone, such as 2026-11-29. Raises `RequestError` for any other text."""
+        try:
+            begin = datetime.strptime(day, "%Y-%m-%d").replace(tzinfo=UTC).timestamp()
+        except ValueError as error:
+            raise RequestError(f"day: {quoted(day)} is no day. Write it as 2026-11-29.", param="day") from error
+        return replace(self, since=begin, until=begin + SECONDS["d"])
 
     @classmethod
     def read(cls, since: str, until: str, now: float, assistant: str = "") -> Asked:

@@ -37,7 +37,8 @@ class LoggedQuestion(Found):
     """A row of the question log; `text` is redacted, and empty if only digests are logged.
 
     `digest` is the same for the same question, whatever its case and diacritics. `used` are the addresses of the sources
-    shown. The other fields are as in `KeptAnswer`.
+    shown. `comments` are those of readers who rated the answer, the newest first; `count` and `down` are how many equal questions it
+    stands for, and how many of them were rated down. The other fields are as in `KeptAnswer`.
     """
 
     id: str
@@ -50,6 +51,9 @@ class LoggedQuestion(Found):
     used: Sequence[str] = ()
     rating: str = ""
     number: int = 0
+    comments: Sequence[str] = ()
+    count: int = 1
+    down: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,10 +88,14 @@ class KeptAnswer:
 
 @dataclass(frozen=True, slots=True)
 class DayFigures:
-    """The questions of a day in UTC: all, those refused, marked, and rated down, and the tokens of all."""
+    """The questions of a day in UTC: all, those answered, refused, marked, and rated down, and the tokens of all.
+
+    Marked ones are among the answered. A question that was asked back, or failed with an error, is neither answered nor refused.
+    """
 
     day: str
     questions: int
+    answered: int
     refused: int
     marked: int
     down: int

@@ -20,7 +20,12 @@ from sqlalchemy import (
     types,
 )
 
-CHANGES: tuple[Callable[[Connection], None], ...] = ()
+
+def _index_digests(connection: Connection) -> None:
+    connection.execute(text("CREATE INDEX questions_by_digest ON questions (digest)"))
+
+
+CHANGES: tuple[Callable[[Connection], None], ...] = (_index_digests,)
 """What makes the tables of version 2 of those of 1, those of 3 of those of 2, and so on. A change that was released stays as it is."""
 
 metadata = MetaData()
@@ -120,6 +125,7 @@ questions = Table(
         "key",
         "tokens",
     ),
+    Index("questions_by_digest", "digest"),
     Index("questions_by_word", text(TEXT_WORDS), postgresql_using="gin").ddl_if(dialect="postgresql"),
 )
 """The question log. Feedback is written here too, so that a report reads one table."""

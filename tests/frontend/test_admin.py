@@ -469,7 +469,7 @@ def test_an_editor_sees_what_was_asked_and_how_it_was_answered(page: Page, start
     kept.close()
     page.reload()
     plots = page.get_by_role("slider")
-    expect(plots).to_have_count(5)
+    expect(plots).to_have_count(6)
     plot, days = page.locator(".ad-plot").first, page.locator(".ad-days").first
     expect(plot.locator(".ad-scale > span")).to_have_text(["2", "0"])
     expect(plot.locator(".ad-dates > span")).to_have_text([re.compile(r"^\w+ \d+$")] * 2)

@@ -49,13 +49,21 @@ class LogQuery(QueryModel):
     outcome: Name = Field("", description="Only questions with one of these outcomes, separated by commas.")
     rating: Literal["", "up", "down", "none"] = Field("", description="Only questions whose answers were rated so.")
     q: Name = Field("", description="Words that the question has, or that begin words of it.")
+    day: Name = Field("", description="Only questions of this day in UTC, in place of the period.")
+    only: Literal["", "answered", "failed", "commented"] = Field(
+        "",
+        description="failed: refused, marked, weak or rated down, as in reports of gaps; commented: with a reader's comment.",
+    )
+    equal: Name = Field(
+        "", description="Only questions equal to that of this id but for case, diacritics and signs at the end."
+    )
 
     def asked(self, now: float) -> Asked:
         """The choice for the database. Raises `RequestError` that names an invalid time."""
         outcomes = tuple(filter(None, self.outcome.split(",")))
         period = Asked.read(self.since, self.until, now, self.assistant)
-        about = replace(period, language=self.language, outcomes=outcomes)
-        return replace(about, key=self.key, rating=self.rating, text=self.q)
+        about = replace(period.on(self.day) if self.day else period, language=self.language, outcomes=outcomes)
+        return replace(about, key=self.key, rating=self.rating, text=self.q, only=self.only, equal=self.equal)
 
 
 class ListQuery(LogQuery):
@@ -63,6 +71,9 @@ class ListQuery(LogQuery):
 
     after: int = Field(0, ge=0, lt=2**63, description="Number of the last question before.")
     limit: int = Field(50, ge=1, le=AT_ONCE, description="Number of questions to return.")
+    folded: bool = Field(
+        default=False, description="Of equal questions only the newest, with their count; not in files."
+    )
     format: Literal["json", "csv", "jsonl"] = Field(
         "json", description="As a file, csv or jsonl has all of them, from the last one on."
     )
@@ -79,9 +90,13 @@ class LoggedBody(TypedDict):
     language: str
     outcome: str
     pages: Annotated[Sequence[str], Field(description="Addresses of the sources shown.")]
+    nearest: Annotated[str, Field(description="Address of the nearest section, also of a refused question; or empty.")]
     rating: Literal["up", "down", ""]
     key: Annotated[str, Field(description="Name of the key that asked; empty without one, and of a person.")]
     tokens: Annotated[int, Field(description="Tokens of all calls to language models.")]
+    comments: Annotated[Sequence[str], Field(description="Comments of readers on the answers, the newest first.")]
+    count: Annotated[int, Field(description="How many equal questions a folded one stands for.")]
+    down: Annotated[int, Field(description="How many of them were rated down.")]
 
 
 class LogList(TypedDict):
@@ -137,7 +152,7 @@ class LoggedQuestions:
         asked = query.asked(store.clock())
         if query.format != "json":
             return _file(query.format, _parts(store, asked, query.after))
-        part = await store.listed(asked, query.after, query.limit)
+        part = await store.listed(asked, query.after, query.limit, folded=query.folded)
         if part is None:
             raise RequestError(f"after: there is no question with the number {query.after}.", param="after")
         following = urlencode({**request.query_params, "after": part.data[-1].number}) if part.has_more else ""
@@ -170,7 +185,8 @@ class LoggedQuestions:
 
 def _row(one: LoggedQuestion) -> LoggedBody:
     at = datetime.fromtimestamp(one.created, UTC).isoformat(timespec="seconds")
-    return filled(LoggedBody, one, asked_at=at, question=one.text, pages=one.used)
+    nearest = str(one.nearest.get("url", ""))
+    return filled(LoggedBody, one, asked_at=at, question=one.text, pages=one.used, nearest=nearest)
 
 
 async def _parts(store: ConversationStore, asked: Asked, after: int) -> AsyncIterator[list[LoggedBody]]:
@@ -200,6 +216,6 @@ def _csv(rows: Iterable[LoggedBody], *, head: bool = False) -> str:
     if head:
         writer.writeheader()
     for row in rows:
-        values = {**row, "pages": " ".join(row["pages"])}
+        values = {**row, "pages": " ".join(row["pages"]), "comments": " | ".join(row["comments"])}
         writer.writerow({name: f"'{one}" if str(one).startswith(FORMULA) else one for name, one in values.items()})
     return text.getvalue()

@@ -1,26 +1,41 @@
 /** Curated answers and pinned pages: edited, tried against the question log, saved as versions, taken back. */
 import type { JSX } from "preact";
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { CuratedList, Entry, TriedList } from "../../api";
 import { useUi } from "../shared/ui";
 import { Ago, Badge, Docs, Outside, Select, Table, View, submitted, useAction, useAdmin, useJson } from "./data";
-import { address } from "./location";
+import { address, go } from "./location";
 import type { ViewProps } from "./routes";
 
 const PATH = "v1/admin/curated";
 
+interface Begun {
+  questions: string[];
+  language: string;
+  page: string;
+}
+
+/** A link that begins an entry for these questions, where entries are kept. */
+export function Write({ questions, language, page }: Begun): JSX.Element | null {
+  const { t, routes } = useAdmin();
+  if (!questions.length || !routes.some((one) => one.path === "curated")) return null;
+  return <a href={address("curated", { questions: questions.join("\n"), language, page })}>{t.curated.write}</a>;
+}
+
 export function Curated({ query }: ViewProps): JSX.Element {
   const { t } = useAdmin();
-  const loaded = useJson<CuratedList>(PATH, Object.fromEntries(query));
+  const { index, questions, language, page } = Object.fromEntries(query);
+  const begun = questions ? { questions: questions.split("\n"), language: language ?? "", page: page ?? "", answer: "" } : undefined;
+  const loaded = useJson<CuratedList>(PATH, { index });
   return (
     <>
       <p>{t.curated.text} <Docs page="step-curated">{t.curated.how}</Docs></p>
-      <View loaded={loaded}>{(list) => <Editor key={list.data[0]?.version ?? 0} list={list} onSaved={loaded.reload} />}</View>
+      <View loaded={loaded}>{(list) => <Editor key={list.data[0]?.version ?? 0} list={list} begun={begun} onSaved={() => (loaded.reload(), begun && go(address("curated", { index })))} />}</View>
     </>
   );
 }
 
-function Editor({ list, onSaved }: { list: CuratedList; onSaved: () => void }): JSX.Element {
+function Editor({ list, begun, onSaved }: { list: CuratedList; begun: Entry | undefined; onSaved: () => void }): JSX.Element {
   const { api } = useUi();
   const { t, number } = useAdmin();
   const { act, busy, failure } = useAction();
@@ -58,6 +73,7 @@ function Editor({ list, onSaved }: { list: CuratedList; onSaved: () => void }): 
       <Form
         key={edited ?? `new${entries.length}`}
         entry={edited === null ? undefined : entries[edited]}
+        begun={changed ? undefined : begun}
         languages={list.languages}
         onDone={(entry) => change(edited === null ? [...entries, entry] : entries.map((one, i) => (i === edited ? entry : one)))}
       />
@@ -99,8 +115,11 @@ function Editor({ list, onSaved }: { list: CuratedList; onSaved: () => void }): 
   );
 }
 
-function Form({ entry, languages, onDone }: { entry: Entry | undefined; languages: readonly string[]; onDone: (entry: Entry) => void }): JSX.Element {
+function Form({ entry, begun, languages, onDone }: { entry: Entry | undefined; begun: Entry | undefined; languages: readonly string[]; onDone: (entry: Entry) => void }): JSX.Element {
   const { t, language, languageName } = useAdmin();
+  const first = entry ?? begun;
+  const field = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => void (begun && field.current!.focus()), []);
   const send = (event: Event) => {
     const { text, lines } = submitted(event);
     onDone({ questions: lines("questions"), language: text("language"), page: text("page"), answer: text("answer") });
@@ -108,10 +127,10 @@ function Form({ entry, languages, onDone }: { entry: Entry | undefined; language
   return (
     <form class="ad-start ad-form" onSubmit={send}>
       <h2>{entry ? t.curated.edit : t.curated.add}</h2>
-      <label class="ad-field">{t.curated.questions}<textarea name="questions" rows={3} required defaultValue={entry?.questions.join("\n") ?? ""} /></label>
-      <Select label={t.curated.language} name="language" options={languages.map((code) => [code, languageName(code)])} value={entry?.language ?? language} />
-      <label class="ad-field">{t.curated.answer}<textarea name="answer" rows={4} defaultValue={entry?.answer ?? ""} /></label>
-      <label class="ad-field">{t.curated.page}<input name="page" type="url" required defaultValue={entry?.page ?? ""} /></label>
+      <label class="ad-field">{t.curated.questions}<textarea name="questions" rows={3} required defaultValue={first?.questions.join("\n") ?? ""} /></label>
+      <Select label={t.curated.language} name="language" options={languages.map((code) => [code, languageName(code)])} value={first?.language || language} />
+      <label class="ad-field">{t.curated.answer}<textarea name="answer" rows={4} ref={field} defaultValue={first?.answer ?? ""} /></label>
+      <label class="ad-field">{t.curated.page}<input name="page" type="url" required defaultValue={first?.page ?? ""} /></label>
       <button class="da-button">{entry ? t.curated.change : t.curated.add}</button>
     </form>
   );

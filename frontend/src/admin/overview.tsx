@@ -5,14 +5,19 @@ import { Icon } from "../shared/icons";
 import { Ago, Badge, Facts, Figures, Table, Told, View, useAdmin, useJson } from "./data";
 import { address } from "./location";
 import { useShown } from "./pages";
+import { RESULTS } from "./runs";
+import type { ViewProps } from "./routes";
+import { Day } from "./yesterday";
 
-export function Overview(): JSX.Element {
+export function Overview({ query }: ViewProps): JSX.Element {
   const loaded = useJson<AdminIndexBody>("v1/admin/index");
   return (
     <View loaded={loaded}>
       {(found) => (
         <>
-          <State found={found} />
+          {found.state === "broken" && <State found={found} />}
+          <Day given={query.get("day")}><LastRuns indexes={found.indexes} /></Day>
+          {found.state !== "broken" && <State found={found} />}
           <Problems problems={found.problems} />
           {found.indexes.map((one) => one.generation && <Index key={one.name} index={one} generation={one.generation} />)}
           <Parts parts={found.parts} />
@@ -36,6 +41,20 @@ function State({ found }: { found: AdminIndexBody }): JSX.Element {
         {built && <p>{t.summary(number(pages), ago(built), found.model ?? "")}</p>}
       </div>
     </section>
+  );
+}
+
+/** How the night run went, of each index. */
+function LastRuns({ indexes }: { indexes: IndexBody[] }): JSX.Element {
+  const { t } = useAdmin();
+  return (
+    <p class="ad-parts">
+      {indexes.map(({ name, runs }) => runs.last && (
+        <span key={name}>
+          <a href={address("runs", { index: name || null })}>{t.index.lastRun}{name && ` (${name})`}</a>: <Badge tone={RESULTS[runs.last] ?? "bad"}>{t.results[runs.last] ?? runs.last}</Badge> <Ago time={runs.ended[runs.last] ?? null} />
+        </span>
+      ))}
+    </p>
   );
 }
 

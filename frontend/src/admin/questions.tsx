@@ -4,15 +4,16 @@ import { useState } from "preact/hooks";
 import type { DayFigures, DayList, LoggedBody, LoggedConversation, LogList } from "../../api";
 import { Markdown, type Reading } from "../shared/markdown";
 import { useUi } from "../shared/ui";
+import { Write } from "./curated";
 import { Ago, Badge, Docs, Facts, Failure, Figures, Outside, Select, Table, type Tone, View, submitted, useAction, useAdmin, useJson, useKept } from "./data";
 import { address, go } from "./location";
 import { Plot } from "./plot";
 import type { ViewProps } from "./routes";
 
 const DEFAULT = "30d";
-const REFUSED = ["refused", "unproven", "recited"];
+export const REFUSED = ["refused", "unproven", "recited"];
 const OUTCOMES = ["written", "extractive", "perhaps", "marked", REFUSED.join(","), "clarified", "curated", "looped", "turned", "failed"];
-const FIGURES = ["questions", "refused", "marked", "down", "tokens"] as const;
+const FIGURES = ["questions", "answered", "refused", "marked", "down", "tokens"] as const;
 /** Figures that are no share of the questions. */
 const WHOLE = new Set<string>(["questions", "tokens"]);
 /** Numbers in a kept answer are no links: its sources are among the pages. */
@@ -28,7 +29,7 @@ export function Questions({ rest, query }: ViewProps): JSX.Element {
 
 function List({ given }: { given: Given }): JSX.Element {
   const { t } = useAdmin();
-  const loaded = useKept(useJson<LogList>("v1/admin/question-log", given));
+  const loaded = useKept(useJson<LogList>("v1/admin/question-log", given["equal"] ? given : { ...given, folded: "true" }));
   return (
     <View loaded={loaded} absent={t.questions.off}>
       {(found) => (
@@ -45,7 +46,7 @@ function List({ given }: { given: Given }): JSX.Element {
 
 function Filters({ found, given }: { found: LogList; given: Given }): JSX.Element {
   const { t, languageName } = useAdmin();
-  const choose = (name: string, value: string) => go(address("questions", { ...given, [name]: value || null, after: null }));
+  const choose = (name: string, value: string) => go(address("questions", { ...given, ...(name === "since" && { day: null }), [name]: value || null, after: null }));
   const find = (event: Event) => choose("q", submitted(event).text("q"));
   const select = (name: string, options: [string, string][]) => (
     <Select label={t.questions.filters[name]} options={options} none={t.questions.all} value={given[name] ?? ""} onChoose={(value) => choose(name, value)} />
@@ -53,6 +54,8 @@ function Filters({ found, given }: { found: LogList; given: Given }): JSX.Elemen
   return (
     <form class="ad-search ad-choose" role="search" onSubmit={find}>
       <Select label={t.questions.filters["since"]} options={Object.entries(t.gaps.periods)} value={given["since"] ?? DEFAULT} onChoose={(value) => choose("since", value)} />
+      <label class="ad-field">{t.questions.day}<input type="date" value={given["day"] ?? ""} onChange={(event) => choose("day", event.currentTarget.value)} /></label>
+      {select("only", Object.entries(t.questions.only))}
       {select("outcome", OUTCOMES.map((one) => [one, t.outcomes[one.split(",")[0]!] ?? one]))}
       {select("rating", Object.entries(t.questions.ratings))}
       {found.languages.length > 1 && select("language", found.languages.map((code) => [code, languageName(code)]))}
@@ -74,10 +77,11 @@ function Days({ given }: { given: Given }): JSX.Element | null {
   if (!data?.data.length) return null;
   const days = everyDay(data.data);
   const total = (name: (typeof FIGURES)[number]) => days.reduce((sum, one) => sum + one[name], 0);
+  const chosen = days.findIndex((one) => one.day === given["day"]);
   const plot = (name: (typeof FIGURES)[number]) => (
     <>
       {number(total(name))}{!WHOLE.has(name) && <> <span class="da-label">{percent(total(name) / (total("questions") || 1))}</span></>}
-      <Plot name={t.questions.figures[name]} unit={t.questions.units[name === "tokens" ? 1 : 0]!} days={days.map((one) => one.day)} values={days.map((one) => one[name])} at={at === null ? null : Math.min(at, days.length - 1)} onPoint={setAt} />
+      <Plot name={t.questions.figures[name]} unit={t.questions.units[name === "tokens" ? 1 : 0]!} days={days.map((one) => one.day)} values={days.map((one) => one[name])} at={at === null ? (chosen < 0 ? null : chosen) : Math.min(at, days.length - 1)} onPoint={setAt} onChoose={(one) => go(address("questions", { ...given, day: one, after: null }))} />
     </>
   );
   return (
@@ -95,25 +99,25 @@ function Days({ given }: { given: Given }): JSX.Element | null {
 }
 
 /** The days from the first to the last one, also those without a question. */
-function everyDay(days: DayFigures[]): DayFigures[] {
+export function everyDay(days: DayFigures[], first = days[0]!.day, last = days.at(-1)!.day): DayFigures[] {
   const known = new Map(days.map((one) => [one.day, one]));
   const all: DayFigures[] = [];
-  for (let at = Date.parse(days[0]!.day); at <= Date.parse(days.at(-1)!.day); at += 86_400_000) {
+  for (let at = Date.parse(first); at <= Date.parse(last); at += 86_400_000) {
     const day = new Date(at).toISOString().slice(0, 10);
-    all.push(known.get(day) ?? { day, questions: 0, refused: 0, marked: 0, down: 0, tokens: 0 });
+    all.push(known.get(day) ?? { day, questions: 0, answered: 0, refused: 0, marked: 0, down: 0, tokens: 0 });
   }
   return all;
 }
 
 function Rows({ found, given }: { found: LogList; given: Given }): JSX.Element {
   const { t } = useAdmin();
-  const chosen = Object.keys(given).some((name) => name !== "since" && name !== "after");
+  const chosen = Object.keys(given).some((name) => !["since", "after", "folded"].includes(name));
   return (
     <section>
       <h2>{given["after"] ? t.questions.next : t.questions.first}</h2>
       {found.data.length ? (
         <Table name={t.views.questions} head={(["question", "outcome", "rating", "pages"] as const).map((name) => t.questions.columns[name])}>
-          {found.data.map((one) => <Row key={one.id} one={one} several={found.assistants.length > 1} />)}
+          {found.data.map((one) => <Row key={one.id} one={one} several={found.assistants.length > 1} given={given} />)}
         </Table>
       ) : <p>{chosen ? t.questions.noMatch : t.questions.none}</p>}
       <p class="ad-parts">
@@ -126,22 +130,33 @@ function Rows({ found, given }: { found: LogList; given: Given }): JSX.Element {
   );
 }
 
-function Row({ one, several }: { one: LoggedBody; several: boolean }): JSX.Element {
-  const { t, language } = useAdmin();
+/** What readers wrote under the answers. */
+export function Comments({ of: { comments } }: { of: { comments: string[] } }): JSX.Element {
+  return <>{comments.map((one, i) => <q key={i} class="ad-said">{one}</q>)}</>;
+}
+
+function Row({ one, several, given }: { one: LoggedBody; several: boolean; given: Given }): JSX.Element {
+  const { t, language, number } = useAdmin();
+  const down = t.questions.ratings["down"]!;
   return (
     <tr>
       <th scope="row" class="ad-page">
         <a lang={one.language} href={address(`questions/${one.id}`)}>{one.question || t.questions.noText}</a>
         <small lang={language} class="da-muted">
-          <Ago time={one.asked_at} /> · {one.language}{several && ` · ${one.assistant}`}{one.question && <> · <Trace one={one} text={t.questions.traced} /></>}
+          <Ago time={one.asked_at} /> · {one.language}{several && ` · ${one.assistant}`}{one.question && <> · <Trace one={one} text={t.questions.traced} /> · <Write {...entryOf(one)} /></>}
+          {one.count > 1 && <> · <a href={address("questions", { ...given, equal: one.id, after: null })}>{t.questions.equal(number(one.count))}</a></>}
         </small>
+        <Comments of={one} />
       </th>
       <td><Outcome outcome={one.outcome} /></td>
-      <td>{one.rating ? t.questions.ratings[one.rating] : "–"}</td>
+      <td>{one.count > 1 && one.down ? `${down} ${t.gaps.times(number(one.down))}` : one.rating ? t.questions.ratings[one.rating] : "–"}</td>
       <td class="ad-page"><Pages pages={one.pages} /></td>
     </tr>
   );
 }
+
+/** What an entry for the question begins with. */
+const entryOf = (one: LoggedBody) => ({ questions: [one.question].filter(Boolean), language: one.language, page: one.pages[0] || one.nearest });
 
 /** Asks the question again, which shows how the answer is made. */
 function Trace({ one, text }: { one: LoggedBody; text: string }): JSX.Element {
@@ -200,11 +215,12 @@ function Question({ id }: { id: string }): JSX.Element {
               [t.questions.columns.outcome, <Outcome outcome={one.outcome} />],
               [t.questions.columns.language, languageName(one.language)],
               [t.questions.columns.rating, one.rating && t.questions.ratings[one.rating]],
+              [t.questions.comments, one.comments.length > 0 && <Comments of={one} />],
               [t.questions.columns.assistant, one.assistant],
               [t.questions.columns.pages, one.pages.length > 0 && <ul>{one.pages.map((url) => <li key={url}><Outside url={url} text={url} /></li>)}</ul>],
             ]}
           />
-          {one.question && <p><Trace one={one} text={t.questions.trace} /></p>}
+          {one.question && <p class="ad-parts"><Write {...entryOf(one)} /><Trace one={one} text={t.questions.trace} /></p>}
           <h2>{t.questions.conversation}</h2>
           {turns.length ? turns.map((turn) => (
             <article key={turn.id} class="ad-chunk" lang={turn.language}>

@@ -11,7 +11,7 @@ import type { ViewProps } from "./routes";
 
 const POLL = 1000; // milliseconds
 const TONES: Record<IngestRun["state"], Tone> = { queued: "calm", running: "calm", done: "good", failed: "bad" };
-const RESULTS: Record<string, Tone> = { published: "good", partial: "warn" };
+export const RESULTS: Record<string, Tone> = { published: "good", partial: "warn" };
 const over = (run: IngestRun) => run.state === "done" || run.state === "failed";
 
 export function Runs({ rest }: ViewProps): JSX.Element {

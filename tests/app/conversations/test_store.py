@@ -244,11 +244,27 @@ def test_an_older_database_is_changed_once_and_in_order(database, monkeypatch):
 
     own = Database(url_of(database, Path()))
     own.migrate()
-    monkeypatch.setattr(tables, "CHANGES", (add, fill))
+    before = own.read(version_of)
+    monkeypatch.setattr(tables, "CHANGES", (*tables.CHANGES, add, fill))
     for _ in range(2):
         own.migrate()
     assert "extra" in {one["name"] for one in own.read(lambda connection: inspect(connection).get_columns("feedback"))}
-    assert own.read(version_of) == 3
+    assert own.read(version_of) == before + 2
+    own.close()
+
+
+def test_a_database_of_each_older_version_gets_the_indexes_of_the_newest(database):
+    own = Database(url_of(database, Path()))
+    own.migrate()
+
+    def indexes(connection):
+        return {one["name"] for one in inspect(connection).get_indexes("questions")}
+
+    whole = own.read(indexes)
+    own.write(lambda connection: connection.execute(text("DROP INDEX questions_by_digest")))
+    own.write(lambda connection: connection.execute(text("UPDATE version SET number = 1")))
+    own.migrate()
+    assert own.read(indexes) == whole
     own.close()
 
 

@@ -61,6 +61,7 @@ export interface ChunkChoice {
 }
 
 export interface Cluster {
+  comments: string[];
   count: number;
   different: number;
   down: number;
@@ -165,6 +166,7 @@ export interface FeedbackList {
 export interface GapReport {
   answers: number;
   assistant: string;
+  chit_chat: number;
   clustered: number;
   clusters: Cluster[];
   failed_different: number;

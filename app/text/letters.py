@@ -57,6 +57,13 @@ class Letters:
         own = [sums.pop(code) for code in codes if code in sums]
         return max(own) - max(sums.values()) if own and sums else 0.0
 
+    def likeness(self, text: str) -> float:
+        """How like words of the likeliest language the text is: the mean of what its n-grams add, 0 without letters."""
+        words = _plain(self._change(text)).split()
+        ngrams = sum(len(word) + 3 - size for word in words for size in range(1, LONGEST + 1))
+        sums = self._sums(text)[:-1]
+        return float(max(sums)) / ngrams if ngrams and len(sums) else 0.0
+
     def probabilities(self, text: str, among: Collection[str]) -> Mapping[str, float]:
         """The probability of each of these languages that has a profile; empty if the text has no letters that they know."""
         *sums, number = self._sums(text).tolist()

@@ -75,6 +75,8 @@ def _totals(report: GapReport) -> Iterator[str]:
         )
     if report.clustered < report.failed_different:
         yield f"  compared: the {report.clustered} most frequent of {report.failed_different} different questions"
+    if report.chit_chat:
+        yield f"  left out below, because they only greet, thank or say nothing: {report.chit_chat}"
     if report.index_problem:
         yield f"  nothing is known of the pages: {report.index_problem}"
 
@@ -109,6 +111,8 @@ def _cluster(number: int, one: Cluster) -> Iterator[str]:
     yield f"     asked {one.count}×, different wordings: {one.different} ({languages}); {', '.join(parts)}; last {one.last[:10]}"
     for example in one.examples[:EXAMPLES]:
         yield f"     - {' '.join(example.text.split())}" + (f" ({example.count} times)" if example.count > 1 else "")
+    for comment in one.comments[:EXAMPLES]:
+        yield f"     a reader wrote: {' '.join(comment.split())}"
     if one.nearest:
         clear = "nearest section" if one.nearest.clear else "no section is about it; the nearest"
         yield f"     {clear}: {one.nearest.section or one.nearest.title} ({one.nearest.share:.0%} of them) {one.nearest.url}"

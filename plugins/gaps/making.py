@@ -4,10 +4,11 @@ import asyncio
 import multiprocessing
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from typing import Any
+from functools import partial
+from typing import Any, TypeVar
 
 from app.conversations import log_figures as figures
 from app.conversations.database import Database
@@ -21,8 +22,10 @@ from app.text.analysis import WORD, fold, stem
 from app.text.language import what_is_asked
 from app.text.synonyms import Synonyms, known_synonyms, said_in
 from plugins.gaps.page_facts import MOST, Pages
-from plugins.gaps.question_clusters import EXAMPLES, Failed, clusters_of, tokens_of
+from plugins.gaps.question_clusters import EXAMPLES, Failed, clusters_of, tokens_of, without_chit_chat
 from plugins.gaps.records import GapReport, OutcomeRow, Reworded, SynonymProposal, Totals
+
+T = TypeVar("T")
 
 MOST_CLUSTERED = 2_000
 """Different questions of the period that are compared, and of the time before; the matrices of more need too much memory."""
@@ -44,13 +47,14 @@ def gap_report(settings: Settings, asked: Asked, index: str = "") -> GapReport:
             raise nothing_logged(settings, asked, log_from)
         known = totals.failed_before is not None
         failed = _failed(log, asked, before=known)
-        languages = _languages(settings, failed)
+        languages = _languages(settings)
         try:
             tokens = {token for question in failed for token in tokens_of(question.row, languages)}
             pages = asyncio.run(_pages(index_settings(settings, index) if index else settings, tokens))
         except AssistantError as error:
             problem = str(error)
-        clusters = clusters_of(failed, pages, languages, before=known)
+        about = without_chit_chat(failed, pages, languages)
+        clusters = clusters_of(about, pages, languages, before=known)
         elsewhere = log.read(figures.elsewhere, asked)
         again = log.read(figures.asked_again, asked, MOST_CLUSTERED)
         answers = sum(one.count for one in totals.outcomes if one.outcome in figures.ANSWERED)
@@ -68,10 +72,12 @@ def gap_report(settings: Settings, asked: Asked, index: str = "") -> GapReport:
         weak_times=asked.weak,
         totals=totals,
         clusters=clusters[:SHOWN],
-        synonyms=proposals(again, _words_of(settings), known_synonyms(settings.prompts))[:SHOWN],
+        synonyms=proposals(again, languages, known_synonyms(settings.prompts))[:SHOWN],
         smaller=max(len(clusters) - SHOWN, 0),
         clustered=sum(question.counts.failed > 0 for question in failed),
         failed_different=failed_different,
+        chit_chat=sum(question.counts.failed for question in failed)
+        - sum(question.counts.failed for question in about),
         untranslated=pages.untranslated(elsewhere),
         unused=unused[:MOST],
         unused_count=len(unused) if enough else None,
@@ -108,9 +114,12 @@ def _failed(log: Database, asked: Asked, *, before: bool) -> list[Failed]:
     if before:
         counts += log.read(figures.failures, asked, MOST_CLUSTERED, before=True)
     rows = log.read(figures.rows_of, [count.newest for count in counts])
+    said = log.read(figures.comments, asked, "digest", [count.digest for count in counts])
     return [
-        Failed(count, rows[count.newest]) for count in counts if count.newest in rows
-    ]  # one may be deleted meanwhile
+        Failed(count, row, said.get(count.digest, ()) if row.text else ())
+        for count in counts
+        if (row := rows.get(count.newest))  # one may be deleted meanwhile
+    ]
 
 
 async def _pages(settings: Settings, tokens: Collection[str]) -> Pages:
@@ -121,15 +130,9 @@ async def _pages(settings: Settings, tokens: Collection[str]) -> Pages:
         await store.close()
 
 
-def _languages(settings: Settings, failed: list[Failed]) -> dict[str, Any]:
-    """The configured languages that were asked in."""
-    asked_in = {question.row.language for question in failed}
-    return {code: language for code, language in _words_of(settings).items() if code in asked_in}
-
-
-def _words_of(settings: Settings) -> dict[str, Language]:
-    codes = with_words(settings.languages, settings.prompts)
-    return {code: load_language(code, settings.prompts) for code in codes}
+def _languages(settings: Settings) -> dict[str, Any]:
+    """The configured languages."""
+    return {code: load_language(code, settings.prompts) for code in with_words(settings.languages, settings.prompts)}
 
 
 def proposals(
@@ -194,11 +197,11 @@ def _begin() -> None:
     end_with_parent()
 
 
-async def in_process(settings: Settings, asked: Asked, index: str) -> GapReport:
-    """The report, made in a process of low priority, so that answers aren't slowed down."""
+async def in_process(make: Callable[..., T], *given: object) -> T:
+    """What this makes of what it is given, in a process of low priority, so that answers aren't slowed down."""
     pool = own_process()
     try:
-        return await asyncio.get_running_loop().run_in_executor(pool, gap_report, settings, asked, index)
+        return await asyncio.get_running_loop().run_in_executor(pool, partial(make, *given))
     except BrokenProcessPool as error:
         raise DatabaseError("The process that makes the report ended too early: see the log of the service.") from error
     finally:

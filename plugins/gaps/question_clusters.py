@@ -5,7 +5,7 @@ Two clusters are joined by average linkage until no two are similar enough.
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -17,7 +17,8 @@ from app.conversations.question_log import iso
 from app.conversations.records import LoggedQuestion
 from app.core.language import Language
 from app.text.analysis import STEM_MARK, analyse, fold, runs
-from app.text.language import what_is_asked
+from app.text.language import is_smalltalk, what_is_asked
+from app.text.letters import Letters
 from plugins.gaps.page_facts import Pages
 from plugins.gaps.records import Cluster, Example, Nearest
 
@@ -169,6 +170,9 @@ CLEAR = 0.6
 """Share of the questions from which their most frequent nearest section is probably about the subject."""
 NEAR = 0.3
 """Share of the questions below which a section that isn't about them is only in the way."""
+UNLIKE = 3.2
+"""How like words of a configured language a question must be (`Letters.likeness`), if it shares none with anything. Of 500 rows of random keys of
+one row of the keyboard, 85 % are below it; of 507 questions about 32 subjects, two, which others share words with."""
 EXAMPLES = 10
 NAME_WORDS = 5
 SHORTEST_WORD = 2
@@ -178,15 +182,40 @@ CLAUSE = re.compile(r"[.,;:!?…](?!\w)|[()\"„“”]|(?<!\w)\w{1,20}['’]\w{
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """A question that failed: how often, and its newest row of the log."""
+    """A question that failed: how often, its newest row of the log, and the comments on its answers."""
 
     counts: Repeated
     row: LoggedQuestion
+    comments: Sequence[str] = ()
 
     @property
     def section(self) -> str:
         """The address of its nearest section; empty without any."""
         return str(self.row.nearest.get("url", ""))
+
+
+def without_chit_chat(failed: Sequence[Failed], pages: Pages, languages: Mapping[str, Language]) -> list[Failed]:
+    """The questions that are about something; those of which only digests are logged are.
+
+    Small talk is what is such in any of the languages, as the language of "díky" may be mistaken. Random keys are letters that no
+    language puts together like this, in words that neither a page nor another question has.
+    """
+    tokens = [tokens_of(question.row, languages) for question in failed]
+    spread = Counter(token for counts in tokens for token in counts)
+    letters = Letters(languages, folded=True)
+
+    def random_keys(question: Failed, own: Iterable[str]) -> bool:
+        alone = all(spread[token] == 1 and not pages.frequencies.get(token) for token in own)
+        return (
+            bool(pages.by_url) and alone and question.counts.count == 1 and letters.likeness(question.row.text) < UNLIKE
+        )
+
+    return [
+        question
+        for question, own in zip(failed, tokens, strict=True)
+        if not (text := question.row.text)
+        or not (any(is_smalltalk(text, one) for one in languages.values()) or random_keys(question, own))
+    ]
 
 
 def clusters_of(
@@ -289,6 +318,7 @@ def _cluster(
         examples=examples,
         first=iso(min(count.first or count.last for count in counts)),
         last=iso(max(count.last for count in counts)),
+        comments=[comment for member in members for comment in member.comments][:EXAMPLES],
     )
 
 

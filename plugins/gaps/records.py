@@ -36,7 +36,7 @@ class Cluster:
     `failed` is how often the answer was refused, not supported by its passages, weak or rated down, and `failed_before` the same for
     the time before, None if the log doesn't reach back that far. `to_do` is what would help: to write about the subject, to extend the nearest section, or to
     correct what readers rated down. `name` is the statement that is missing, in words of the questions; it is empty if nothing is
-    known of them. `count` is how often these `different` questions were asked.
+    known of them. `count` is how often these `different` questions were asked. `comments` are those of readers on their answers.
     """
 
     name: str
@@ -54,6 +54,7 @@ class Cluster:
     examples: Sequence[Example]
     first: str
     last: str
+    comments: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +128,8 @@ class GapReport:
     """Report of what the documentation lacks.
 
     `log_from` is when the first question was asked that is still kept. `clustered` of `failed_different` questions are in clusters:
-    the most frequent ones. `clusters` are the largest, by failures; `smaller` says how many others there are. `synonyms` are words that readers replaced by others. `unused` are the
+    the most frequent ones, but for `chit_chat`, which is how many failures only greet, thank or say nothing. `clusters` are the largest, by failures; `smaller` says how many others there are. `synonyms` are words that readers replaced by others.
+    `unused` are the
     first of `unused_count` pages, None if there are too few `answers` to say. `index_problem` says why nothing is
     known of the pages; else it is empty.
     """
@@ -145,6 +147,7 @@ class GapReport:
     smaller: int
     clustered: int
     failed_different: int
+    chit_chat: int = 0
     untranslated: Sequence[Untranslated] = ()
     unused: Sequence[UnusedPage] = ()
     unused_count: int | None = 0

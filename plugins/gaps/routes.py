@@ -77,13 +77,13 @@ class Gaps:
 
     async def report(self, query: Annotated[GapsQuery, Query()]) -> Response:
         """The report of a period. Raises `RequestError` with the code `no_log` if nothing was logged in it."""
-        from plugins.gaps.making import in_process  # a service that keeps nothing loads no database
+        from plugins.gaps.making import gap_report, in_process  # a service that keeps nothing loads no database
 
         index = chosen_index(self.service, query.index).name
         asked = Asked.read(query.since, query.until, self.clock(), query.assistant)
         async with self._making:
             if self._last is None or self._last[0] != query or self.clock() - self._last[1] > KEPT:
-                report = await in_process(self.service.settings, asked, index)
+                report = await in_process(gap_report, self.service.settings, asked, index)
                 self._last = query, self.clock(), report
             return unstored(self._last[2])
 

@@ -2,8 +2,10 @@
 import type { JSX } from "preact";
 import type { Cluster as GapCluster, GapReport, SynonymProposal } from "../../api";
 import { useUi } from "../shared/ui";
+import { Write } from "./curated";
 import { Ago, Badge, Docs, Figures, Outside, Select, Some, Table, View, useAction, useAdmin, useJson } from "./data";
 import { address, go } from "./location";
+import { Comments } from "./questions";
 import type { ViewProps } from "./routes";
 
 const DEFAULT = "30d";
@@ -69,6 +71,7 @@ function Notes({ report }: { report: GapReport }): JSX.Element {
       {report.totals.failed_before === null && <p class="da-muted">{t.gaps.noTrend(day(report.log_from), report.retention_days)}</p>}
       {report.log === "hashed" && <p class="da-muted">{t.gaps.hashed}</p>}
       {report.clustered < report.failed_different && <p class="da-muted">{t.gaps.capped(number(report.clustered), number(report.failed_different))}</p>}
+      {report.chit_chat > 0 && <p class="da-muted">{t.gaps.chitChat(number(report.chit_chat))}</p>}
       {report.index_problem && <p role="alert">{t.gaps.noIndex}{report.index_problem}</p>}
     </>
   );
@@ -90,7 +93,10 @@ function Cluster({ one, since }: { one: GapCluster; since: string }): JSX.Elemen
         <h3>{alone ? asked(one.name) : one.name || t.gaps.unnamed}</h3>
         {toDo && <p><Badge tone="warn">{toDo[0]}</Badge> {toDo[1]}</p>}
         <Some class="ad-asked" shown={SHOWN} of={examples} />
+        {one.comments.length > 0 && <p class="da-muted">{t.questions.comments}:</p>}
+        <Comments of={one} />
         {one.nearest && <Nearest nearest={one.nearest} />}
+        <p><Write questions={one.examples.slice(0, 1).map(({ text }) => text)} language={one.examples[0]?.language ?? ""} page={one.nearest?.url ?? ""} /></p>
         <p class="da-muted">
           {t.gaps.wordings(number(one.different))}
           {shares.map(([name, part]) => (part ? ` · ${name.toLowerCase()} ${percent(part / one.count)}` : ""))}

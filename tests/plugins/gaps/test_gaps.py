@@ -4,9 +4,10 @@ import asyncio
 import json
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
+from types import MappingProxyType
 
 import numpy as np
 import pytest
@@ -156,7 +157,12 @@ def near(name: str, language: str = "en") -> dict[str, str]:
 
 
 async def logged(
-    database: str, *kept: KeptAnswer, down: tuple[str, ...] = (), up: tuple[str, ...] = (), **options
+    database: str,
+    *kept: KeptAnswer,
+    down: tuple[str, ...] = (),
+    up: tuple[str, ...] = (),
+    said: Mapping[str, str] = MappingProxyType({}),
+    **options,
 ) -> Settings:
     """Settings of a log with these questions and ratings; its index doesn't exist unless `options` name one."""
     settings = Settings.load(None, **{"database": database, "store": "no-index", **options})
@@ -164,7 +170,7 @@ async def logged(
     await asyncio.gather(*(store.keep(one) for one in kept))
     for rating, ids in (("down", down), ("up", up)):
         for id_ in ids:
-            assert await store.rate("k", id_, rating, None)
+            assert await store.rate("k", id_, rating, said.get(id_))
     await store.close()
     return settings
 
@@ -266,6 +272,39 @@ def test_words_of_most_pages_and_of_politeness_make_no_subject(tmp_path):
         map(frozenset, asked_for.values())
     )
     assert {one.name for one in clusters} == {"price of a Plumber licence", "training course", "volumes or buckets"}
+
+
+async def test_what_readers_wrote_stands_at_the_subject(database):
+    """All comments on its answers in the period, the newest first; in a terminal, too."""
+    said = {"a-1": "The wrong SharePoint.", "a-2": "Nothing about\nscopes."}
+    settings = await logged(
+        database,
+        row(1, "How do I use SharePoint?"),
+        row(2, "how do i use sharepoint"),
+        row(3, "Jak zapojím SharePoint?", language="cs"),
+        row(4, "How do I rotate logs?"),
+        down=("a-1", "a-2", "a-3"),
+        said=said,
+    )
+    report = await report_of(settings)
+    by_name = {"SharePoint" in one.name: one for one in report.clusters}
+    assert sorted(by_name[True].comments) == sorted(said.values())
+    assert by_name[False].comments == []
+    assert "a reader wrote: Nothing about scopes." in as_text(report)
+
+
+def test_chit_chat_and_random_keys_are_no_gap(tmp_path):
+    """Also in another language than the question was taken for; short names that a page or another question has stay."""
+    kept_words = ["gdpr", "gdpr a logy", "qsub", "Jak zapojím SharePoint?"]
+    left_out = ["dekuji mockrat!", "Díky, to je vše", "haha", "ok thanks", "👍", "fghjkl", "hjkhjk jkl", "sdfsdf"]
+    with stored("embedded", tmp_path) as index:
+        index.publish(page_with("/jobs", "Submit a job by qsub."), page_with("/logs", "Rotate logs."))
+        kept = [row(n, text, language="en") for n, text in enumerate((*kept_words, *left_out))]
+        settings = asyncio.run(logged(f"sqlite:///{tmp_path / 'log.db'}", *kept, store=index.address))
+        report = gap_report(settings, within())
+    assert {example.text for one in report.clusters for example in one.examples} == set(kept_words)
+    assert report.chit_chat == len(left_out)
+    assert f"only greet, thank or say nothing: {len(left_out)}" in as_text(report)
 
 
 async def test_with_digests_alone_questions_are_counted_by_their_nearest_section(database):

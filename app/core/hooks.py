@@ -57,6 +57,10 @@ class Hooks:
         """
 
     @_spec
+    def register_work(self, service: Any) -> Iterable[Any]:  # type: ignore[empty-body]
+        """Coroutines that go on in the background while the service runs. One that ends with an error is logged."""
+
+    @_spec
     def register_admin_views(self) -> Iterable[Any]:  # type: ignore[empty-body]
         """Views of /admin, each an `app.routes.admin.routes.AdminView`."""
 

@@ -15,6 +15,7 @@ from app.core.errors import SettingsError
 from app.core.settings_sources import Names, Origin, collect, problem
 from app.core.settings_types import (
     EMPTY,
+    Deliveries,
     Filled,
     Hosts,
     Keys,
@@ -37,7 +38,7 @@ VECTOR_WEIGHT = 0.6
 KEYWORDS_VECTOR_WEIGHT = 0.2  # if the words of a question have keywords beside them
 WHOLE_ANSWER = 10
 """Time limit for a whole answer, in timeouts of the language model: 1,500 tokens of a slow one."""
-SECRET = ("_key", "_keys", "_extra_body", "_args")
+SECRET = ("_key", "_keys", "_extra_body", "_args", "briefing")
 
 
 class Index(BaseModel):
@@ -222,6 +223,8 @@ class Tuning(BaseModel):
     key_sources: SourceForms = Field({}, description="Form of the sources by position or name of the client's key.")
     run_webhook: SecretUrl = Field(SecretStr(""), description="Address that is told when a run failed or none came.")
     run_hours: float = Field(0.0, ge=0, description="Hours without a successful run that are a problem. 0: none.")
+    briefing: Deliveries = Field(SecretStr(""), description="Mail servers and web hooks that get a morning's briefing.")
+    briefing_hour: int = Field(5, ge=0, le=23, description="Hour of the day in UTC from which on it is sent.")
     max_answers: int = Field(500, ge=1, description="Maximum number of answers in progress; more requests get 503.")
 
 

@@ -152,6 +152,19 @@ def _secret_address(secret: SecretStr) -> SecretStr:
     return SecretStr(_address(secret.get_secret_value()))
 
 
+def _deliveries(secret: SecretStr) -> SecretStr:
+    for address in secret.get_secret_value().split():
+        parts = urlsplit(address)
+        if parts.scheme in {"http", "https"}:
+            _address(address)
+        elif parts.scheme not in {"smtp", "smtps"} or not parts.hostname or "@" not in parts.path:
+            raise ValueError(
+                "write addresses with blanks between, such as smtp://USER:PASSWORD@mail.example.org/editor@example.org or "
+                "https://chat.example.org/hooks/SECRET."
+            )
+    return secret
+
+
 Words = Annotated[tuple[str, ...], BeforeValidator(_split)]
 Origins = Annotated[tuple[Annotated[str, AfterValidator(web_origin)], ...], BeforeValidator(_split)]
 SomeWords = Annotated[tuple[str, ...], BeforeValidator(_split_some)]
@@ -168,6 +181,7 @@ Object = Annotated[dict[str, Any], BeforeValidator(_object)]
 Weights = Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], BeforeValidator(_object)]
 Url = Annotated[str, AfterValidator(_address)]
 SecretUrl = Annotated[SecretStr, AfterValidator(_secret_address)]
+Deliveries = Annotated[SecretStr, AfterValidator(_deliveries)]
 Filled = Annotated[str, form(str.strip, EMPTY)]
 _SPLITTER_NAME = re.compile(r"markdown|semantic|fixed|page|[\w.]+:\w+")
 _SPLITTER = form(

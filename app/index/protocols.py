@@ -19,7 +19,7 @@ from app.index.vocabulary import Vocabulary
 KEPT_COUNTERPARTS = 2000  # pairs of pages, each a few kilobytes
 Pair = tuple[str, str]
 """The address of a page and that of its translation in the reader's language."""
-Kept = Literal["sites", "curated", "runs"]
+Kept = Literal["sites", "curated", "runs", "briefing"]
 """What is kept with an index beside its generations, as JSON: it is what the service and the runs share, wherever they run."""
 
 

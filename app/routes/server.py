@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
@@ -52,6 +53,8 @@ if TYPE_CHECKING:
     from app.assistants.assistant import Assistants
     from app.conversations.store import ConversationStore
 
+log = logging.getLogger("app.http")
+
 PROBED = ("/health", "/metrics")
 
 
@@ -78,7 +81,8 @@ def create_app(  # noqa: PLR0913  # all but the first two are named by the calle
             conversations.begin()
         examining = Renewal(assistants, settings, limits.follow).run()
         with operation.recent.listening():
-            async with _working(warm_up.run(), RunAlarm(assistants, settings, runs).run(), examining):
+            own = registered("register_work", service=service)
+            async with _working(warm_up.run(), RunAlarm(assistants, settings, runs).run(), examining, *own):
                 yield
         await _close(conversations, runs, mcp, counters, assistants)
 
@@ -119,11 +123,19 @@ def _routers(
 @asynccontextmanager
 async def _working(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Context in which these go on in the background."""
-    tasks = [asyncio.create_task(one) for one in work]
+    tasks = [asyncio.create_task(_logged(one)) for one in work]
     yield
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _logged(work: Coroutine[Any, Any, None]) -> None:
+    """Do this work, and log what ends it before its time."""
+    try:
+        await work
+    except Exception:
+        log.exception("work in the background has ended")
 
 
 async def _close(*parts: Closable | None) -> None:

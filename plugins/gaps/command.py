@@ -1,4 +1,4 @@
-"""`docs-assistant report`: what the documentation lacks, from the questions that were logged."""
+"""`docs-assistant report` and `briefing`: what the documentation lacks, and the morning of an editor, from the questions that were logged."""
 
 import json
 import time
@@ -8,9 +8,10 @@ from dataclasses import asdict
 import click
 
 from app.conversations.question_log import PERIOD_OPTIONS, Asked
+from app.core.errors import SettingsError
 from app.core.prompts import SYNONYMS
 from app.core.settings import Settings
-from docs_assistant.cli.shared import index_option, json_option, json_text
+from docs_assistant.cli.shared import index_option, json_option, json_text, print_error
 from plugins.gaps.records import Cluster, GapReport
 
 SHOWN = 20
@@ -37,6 +38,37 @@ def report(since: str, until: str, assistant: str, index: str, as_json: bool) ->
     gaps = gap_report(Settings.load(), Asked.read(since, until, time.time(), assistant), index)
     print(json_text(asdict(gaps)) if as_json else as_text(gaps))
     return 0
+
+
+@click.command()
+@click.option("--day", default="", metavar="DAY", help="a day in UTC, such as 2026-11-29 (default: yesterday)")
+@click.option("--send", is_flag=True, help="send it to the addresses of DOCS_TUNING__BRIEFING")
+@json_option
+def briefing(day: str, send: bool, as_json: bool) -> int:
+    """Says how the last run ended, how many questions a day had, what readers wrote, and what to write next.
+
+    With --send, the exit code is 1 if an address didn't take it; the others have got it.
+    """
+    from plugins.gaps.briefing import briefing_of, yesterday
+    from plugins.gaps.delivery import NotDelivered, addresses, deliver
+
+    settings, now = Settings.load(), time.time()
+    if send and not addresses(settings):
+        raise SettingsError(
+            "DOCS_TUNING__BRIEFING is empty: name the mail servers and web hooks that get the briefing."
+        )
+    made = briefing_of(settings, day or yesterday(now), now)
+    if not send:
+        print(json_text(made.body) if as_json else f"{made.subject}\n\n{made.text}")
+        return 0
+    failed = 0
+    for address in addresses(settings):
+        try:
+            deliver(address, made)
+        except NotDelivered as error:
+            print_error(error)
+            failed = 1
+    return failed
 
 
 def as_text(report: GapReport) -> str:

@@ -1,5 +1,6 @@
 """Plugins as they are installed: one of a third party, those that are left out, and those that fail."""
 
+import asyncio
 import os
 import re
 import subprocess
@@ -7,9 +8,12 @@ import sys
 import tomllib
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from app.core.hooks import hookimpl, plugins
+from tests.app.routes.scripted import scripted, serving, until
 from tests.fakes import WORDS_SETTING
 
 ROOT = Path(__file__).parents[2]
@@ -147,3 +151,33 @@ def test_a_plugin_that_fails_is_named(tmp_path: Path, code: str, says: str) -> N
     assert "The plugin broken (broken) can't be loaded" in failed.stderr
     assert says in failed.stderr
     assert "Traceback" not in failed.stderr
+
+
+async def test_work_of_a_plugin_goes_on_while_the_service_runs_and_its_failure_is_logged(caplog) -> None:
+    done = []
+
+    class Worker:
+        @hookimpl
+        def register_work(self, service: Any) -> list[Any]:
+            return [self.count(), self.fail(service.settings.port)]
+
+        async def count(self) -> None:
+            try:
+                while True:
+                    done.append("counted")
+                    await asyncio.sleep(0.01)
+            finally:
+                done.append("ended")
+
+        async def fail(self, port: int) -> None:
+            raise ValueError(f"nothing at {port}")
+
+    plugins().register(worker := Worker())
+    try:
+        with serving(scripted()):
+            await until(lambda: done.count("counted") > 2)
+    finally:
+        plugins().unregister(worker)
+    assert done[-1] == "ended"
+    assert "work in the background has ended" in caplog.text
+    assert "nothing at 8000" in caplog.text

@@ -376,6 +376,7 @@ export interface LoggedConversation {
   object: "logged_question";
   question: LoggedBody;
   turns: LoggedTurn[];
+  verdict: VerdictBody | null;
 }
 
 export interface LoggedTurn {
@@ -912,6 +913,29 @@ export interface UsageObject {
 export interface Verbatim {
   found: number;
   statements: number;
+}
+
+export interface VerdictBody {
+  answer: string;
+  answerable: boolean;
+  asked_at: string;
+  assistant: string;
+  by: string;
+  given_at: string;
+  id: string;
+  language: string;
+  outcome: string;
+  pages: string[];
+  question: string;
+  reason: string;
+  right_pages: string[];
+  verdict: "good" | "wrong";
+  wrong_pages: string[];
+}
+
+export interface VerdictList {
+  data: VerdictBody[];
+  object: "list";
 }
 
 export interface Version {

@@ -32,7 +32,7 @@ from sqlalchemy.sql.visitors import replacement_traverse
 
 from app.conversations.queries import turns_until
 from app.conversations.question_log import SECONDS, Asked, iso
-from app.conversations.records import DayFigures, KeptAnswer, LoggedQuestion, Part
+from app.conversations.records import REFUSED, DayFigures, KeptAnswer, LoggedQuestion, Part
 from app.conversations.tables import TEXT_WORDS, answers, feedback, questions
 
 MOST_ELSEWHERE = 1_000
@@ -47,7 +47,6 @@ _WORD = re.compile(r"[^\W_]+")
 UNSUPPORTED = ("marked", "unproven")
 DOUBTED = ("marked", "perhaps")
 ANSWERED = ("written", "looped", "turned", "extractive", *DOUBTED)
-REFUSED = ("refused", "recited", "unproven")
 FIELDS = [field.name for field in fields(LoggedQuestion) if field.name in questions.c]
 
 

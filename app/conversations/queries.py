@@ -29,7 +29,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from app.conversations.database import lock
 from app.conversations.records import Conversation, Feedback, Found, KeptAnswer, Paging, Part
-from app.conversations.tables import answers, conversations, feedback, question_key, questions
+from app.conversations.tables import answers, conversations, feedback, question_key, questions, verdicts
 from app.core.language import Vocabulary
 from app.core.turn import Source, Unsupported, Verbatim
 from app.text.analysis import fold
@@ -117,8 +117,9 @@ def reset_conversation(connection: Connection, owner: str, id_: str) -> Conversa
 
 
 def _unlog(connection: Connection, *which: ColumnElement[bool]) -> None:
-    """Delete from the question log what belongs to these answers, which are deleted next."""
-    connection.execute(delete(questions).where(questions.c.id.in_(select(answers.c.id).where(*which))))
+    """Delete the questions of these answers, which are deleted next, from the question log, and the verdicts on them."""
+    for table in (questions, verdicts):
+        connection.execute(delete(table).where(table.c.id.in_(select(answers.c.id).where(*which))))
 
 
 def _part(

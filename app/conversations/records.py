@@ -5,11 +5,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Generic, Literal, TypeVar
+from urllib.parse import urldefrag
 
 from app.core.turn import Source, Unsupported, Verbatim
 
 Rating = Literal["up", "down"]
 Order = Literal["asc", "desc"]
+REFUSED = ("refused", "recited", "unproven")
+"""Outcomes of answers that only say that the documentation has none."""
 T = TypeVar("T")
 
 
@@ -120,6 +123,58 @@ class Feedback:
     comment: str
     created: float
     answer: KeptAnswer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What an editor says of an answer: the `verdict`, with the `reason` in words.
+
+    `pages` are the addresses that answer the question, best first, empty if the editor names none; `answerable` is false if no page does.
+    """
+
+    verdict: Literal["good", "wrong"]
+    reason: str = ""
+    pages: Sequence[str] = ()
+    answerable: bool = True
+    by: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict(Given):
+    """A verdict with the question and what the answer was then. `id` is that of the answer, times are in seconds since 1970.
+
+    `question`, `answer` and what was said before, `earlier` (pairs of a question and its answer), are redacted as in the question log. `used` are the addresses of its sources; of its `statements`, `unproved` had
+    no proof. `digest` is the same for the same question.
+    """
+
+    id: str
+    created: float
+    asked: float
+    digest: str
+    question: str
+    answer: str
+    earlier: Sequence[Sequence[str]]
+    language: str
+    assistant: str
+    outcome: str
+    used: Sequence[str]
+    generation: int | None
+    statements: int
+    unproved: int
+
+    @property
+    def right_pages(self) -> Sequence[str]:
+        """The pages that answer the question: those that the editor names, else those of a good answer."""
+        return _pages(self.pages or (self.used if self.verdict == "good" else ()))
+
+    @property
+    def wrong_pages(self) -> Sequence[str]:
+        """The pages of a wrong answer, which must not come first."""
+        return [page for page in _pages(self.used) if page not in self.right_pages] if self.verdict == "wrong" else []
+
+
+def _pages(urls: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys(urldefrag(url).url for url in urls))
 
 
 @dataclass(frozen=True, slots=True)

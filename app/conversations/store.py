@@ -13,10 +13,18 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 
-from app.conversations import log_figures, queries
+from app.conversations import log_figures, queries, verdicts
 from app.conversations.database import Database
 from app.conversations.queries import QuestionLog
-from app.conversations.records import Conversation, Feedback, KeptAnswer, Rating, new_conversation_id
+from app.conversations.records import (
+    Conversation,
+    Feedback,
+    Given,
+    KeptAnswer,
+    Rating,
+    Verdict,
+    new_conversation_id,
+)
 from app.core.breaker import Breaker, Probe
 from app.core.errors import AssistantError, DatabaseError, DatabaseUnavailable
 from app.core.log_message import LogMessage
@@ -306,6 +314,17 @@ class ConversationStore:
     by_day = _reading_all(log_figures.by_day)
     logged = _reading_all(log_figures.logged)
     cited = _reading(log_figures.cited)
+
+    # ---- verdicts of editors ----
+
+    async def judge(self, answer: str, given: Given) -> Verdict | None:
+        """The verdict that the answer has now; None if the log doesn't have its question. Raises `RequestError` as `verdicts.give` does."""
+        words = self.question_log.words if self.question_log else None
+        return await self._write(verdicts.give, answer, given, self.clock(), words)
+
+    unjudge = _writing(verdicts.take_back)
+    verdict_on = _reading(verdicts.verdict_on)
+    all_verdicts = _reading(verdicts.all_verdicts)
 
     # ---- threads ----
 

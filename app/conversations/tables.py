@@ -5,6 +5,7 @@ from collections.abc import Callable
 from sqlalchemy import (
     JSON,
     BigInteger,
+    Boolean,
     Column,
     Connection,
     Dialect,
@@ -25,7 +26,12 @@ def _index_digests(connection: Connection) -> None:
     connection.execute(text("CREATE INDEX questions_by_digest ON questions (digest)"))
 
 
-CHANGES: tuple[Callable[[Connection], None], ...] = (_index_digests,)
+def _with_new_tables(connection: Connection) -> None:
+    """Make the tables that version 1 lacks."""
+    metadata.create_all(connection)
+
+
+CHANGES: tuple[Callable[[Connection], None], ...] = (_index_digests, _with_new_tables)
 """What makes the tables of version 2 of those of 1, those of 3 of those of 2, and so on. A change that was released stays as it is."""
 
 metadata = MetaData()
@@ -129,6 +135,31 @@ questions = Table(
     Index("questions_by_word", text(TEXT_WORDS), postgresql_using="gin").ddl_if(dialect="postgresql"),
 )
 """The question log. Feedback is written here too, so that a report reads one table."""
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("id", String(200), primary_key=True),
+    Column("verdict", String(5), nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("pages", JSON, nullable=False),
+    Column("answerable", Boolean, nullable=False),
+    Column("by", String(200), nullable=False),
+    Column("created", Double, nullable=False),
+    Column("asked", Double, nullable=False),
+    Column("digest", String(32), nullable=False),
+    Column("question", Text, nullable=False),
+    Column("answer", Text, nullable=False),
+    Column("earlier", JSON, nullable=False),
+    Column("language", String(20), nullable=False),
+    Column("assistant", String(200), nullable=False),
+    Column("outcome", String(20), nullable=False),
+    Column("used", JSON, nullable=False),
+    Column("generation", BigInteger),
+    Column("statements", Integer, nullable=False),
+    Column("unproved", Integer, nullable=False),
+    Index("verdicts_by_time", "created"),
+)
+"""Verdicts of editors with their questions, which outlive the question log: they are cases of a question set."""
 question_key = Table("question_key", metadata, Column("key", LargeBinary, primary_key=True))
 """One row: the key of the digests."""
 version = Table("version", metadata, Column("number", Integer, primary_key=True))

@@ -88,9 +88,9 @@ class Scorer:
         if refused is None:
             refused = float(self._says_nothing_found(answer.text))
         values["language"] = float(self.detector.detect(answer.text) == case.language)
-        if case.doc or case.variant != CHIT_CHAT:
-            values["refusal"] = refused if not case.doc else 1 - refused
-        if case.doc:
+        if case.answerable or case.variant != CHIT_CHAT:
+            values["refusal"] = 1 - refused if case.answerable else refused
+        if case.answerable:
             values |= {name: verdicts.get(name) for name in (FAITHFUL, COMPLETE, ANSWERS)}
             values |= self._plain(answer, case)
         return values
@@ -151,7 +151,7 @@ def tasks(answers: Sequence[Answer], cases: Mapping[str, Case], wanted: Mapping[
         fields = {"question": case.question, "answer": answer.text, "source": source, "reference": case.answer}
         needs = {REFUSES: "answer", ANSWERS: "answer", FAITHFUL: "source", COMPLETE: "reference"}
         for name, criterion in wanted.items():
-            if fields[needs[name]] and (case.doc or name == REFUSES):
+            if fields[needs[name]] and (case.answerable or name == REFUSES):
                 to_judge.append(Task(row_of(answer), criterion, fields))
     return to_judge
 

@@ -2,8 +2,9 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -36,6 +37,7 @@ from eval.judge import Pace
 from eval.questions.cases import Case, load_cases
 from eval.questions.documents import Documents
 from eval.questions.evidence import Finding, check_form, check_pages, counts
+from eval.questions.verdicts import judged_cases, row_of
 
 FINDINGS = 10
 ERRORS = 5
@@ -51,7 +53,7 @@ async def check(options: Options, settings: Settings) -> int:
         turn = await finder.find(Request(cases[0].messages, id="eval-check"))
         generation: Generation = turn.generation
         documents = Documents([page.url for page in await generation.pages()], rules)
-        urls = {url for case in cases for url in documents.pages(case.doc)}
+        urls = {url for case in cases if case.doc for url in documents.pages(case.doc)}
         read = [await generation.page(url) for url in sorted(urls)]
         findings += check_pages(cases, documents, {page.url: page.markdown for page in read if page})
     sys.stdout.write(_text(cases, findings) + "\n")
@@ -156,29 +158,41 @@ def _report(made: Generated, written: Sequence[str]) -> int:
 @command(
     "--assistant",
     *PERIOD_OPTIONS,
-    option("--only", "only these questions", type=click.Choice(("all", "refused", "weak", "down")), default="all"),
+    option(
+        "--only",
+        "only these questions",
+        type=click.Choice(("all", "refused", "weak", "down", "verdicts")),
+        default="all",
+    ),
     option("--out", "the set, .jsonl", "FILE", required=True),
 )
 async def from_log(options: Options, settings: Settings) -> int:
     """Writes each logged question once, as it was redacted.
 
     Those whose answer was rated up have the page that it used; the others go to a file of their own, to be labelled or asked as
-    unanswerable ones.
+    unanswerable ones. With `--only verdicts`, all questions with a verdict of an editor, whenever they were asked.
     """
-    from eval.questions.own_docs import logged_rows  # the service and the indexing, which are heavy
-
     out = Path(options.out)
     if out.suffix.lower() != ".jsonl":
         raise EvaluationError(f"--out {out}: a question set is a .jsonl file.")
     check_writable(options, "out")
-    asked = Asked.read(options.since, options.until, time.time(), options.assistant)
-    rows = logged_rows(settings, asked, options.only)
-    labelled = [row for row in rows if "doc" in row]
-    others = [row for row in rows if "doc" not in row]
-    for part, path in ((labelled, out), (others, out.with_suffix(".unlabelled.jsonl"))):
+    rows, others_in = _rows_of_log(options, settings)
+    labelled = [row for row in rows if "doc" in row or "avoid" in row]
+    others = [row for row in rows if row not in labelled]
+    for part, path in ((labelled, out), (others, out.with_suffix(others_in))):
         if part:
             write_json_lines(part, path)
             sys.stdout.write(f"{path}: {len(part)} questions\n")
-    if not labelled:
+    if not labelled and options.only != "verdicts":
         sys.stdout.write("No answer to these questions was rated up, so none has a page.\n")
     return OK
+
+
+def _rows_of_log(options: Options, settings: Settings) -> tuple[Sequence[Mapping[str, Any]], str]:
+    """The rows of the set, and the end of the name of the file for those without a page."""
+    if options.only == "verdicts":
+        return [row_of(one.case) for one in judged_cases(settings, options.assistant)], ".unanswerable.jsonl"
+    from eval.questions.own_docs import logged_rows  # the service and the indexing, which are heavy
+
+    asked = Asked.read(options.since, options.until, time.time(), options.assistant)
+    return logged_rows(settings, asked, options.only), ".unlabelled.jsonl"

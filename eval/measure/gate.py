@@ -51,7 +51,7 @@ def save_baseline(result: Result, path: str | Path) -> None:
         {
             "case": {name: getattr(outcome.case, name) for name in ("id", *ASKS)},
             "contestant": "",
-            "values": {name: outcome.values[name] for name in result.judged},
+            "values": {name: outcome.values[name] for name in result.judged if name in outcome.values},
         }
         for outcome in result.of(result.contestants[0]).outcomes
     ]

@@ -170,7 +170,7 @@ async def decide(
 
 
 async def _decided(finder: Finder, request: Request, case: Case, documents: Documents) -> Outcome:
-    kind = (CROSS if case.cross else ANSWERABLE) if case.doc else case.variant or "unanswerable"
+    kind = (CROSS if case.cross else ANSWERABLE) if case.answerable else case.variant or "unanswerable"
     try:
         turn = await finder.assess(request)
     except AssistantError as error:
@@ -187,7 +187,7 @@ async def _decided(finder: Finder, request: Request, case: Case, documents: Docu
         "smalltalk": smalltalk,
         "right": any(documents.fits(doc, hit.chunk.url) for doc in case.relevant for hit in turn.hits),
     }
-    return Outcome(case, "", {"refusal": float(refused != bool(case.doc))}, details=details)
+    return Outcome(case, "", {"refusal": float(refused != case.answerable)}, details=details)
 
 
 def _point(outcomes: Sequence[Outcome], threshold: float, refused: Callable[[Outcome], bool]) -> Point:

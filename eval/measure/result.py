@@ -23,8 +23,10 @@ RETRIEVAL, CONVERSATIONS, REFUSALS, ANSWERS = "eval retrieval", "eval conversati
 CLUSTERS = "eval clusters"
 PROVED = ("chunk", "section")
 """Reciprocal ranks of the first chunk with the evidence, and of the first such chunk that knows its section."""
+AVOIDED = "avoided"
+"""1 if the first page is none of those that a case names to avoid."""
 MEASURES: Mapping[str, tuple[str, ...]] = {
-    RETRIEVAL: (*OF_PAGES, *PROVED),
+    RETRIEVAL: (*OF_PAGES, *PROVED, AVOIDED),
     CONVERSATIONS: (*OF_PAGES, *PROVED),
     REFUSALS: ("refusal",),
     CLUSTERS: tuple(f"f1_{k}" for k in DEPTHS),
@@ -35,7 +37,7 @@ MEASURES: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 """What is measured by each command."""
 JUDGED: Mapping[str, tuple[str, ...]] = {
-    RETRIEVAL: ("rr", *PROVED),
+    RETRIEVAL: ("rr", *PROVED, AVOIDED),
     CONVERSATIONS: ("rr", *PROVED),
     REFUSALS: ("refusal",),
     CLUSTERS: tuple(f"f1_{k}" for k in DEPTHS),
@@ -62,7 +64,7 @@ class Outcome:
     @property
     def answerable(self) -> bool:
         """False for questions that the documentation doesn't answer."""
-        return bool(self.case.doc)
+        return self.case.answerable
 
 
 @dataclass(frozen=True)
@@ -190,7 +192,7 @@ def load_result(path: str | Path) -> Result:
 
 
 LEAST = 0.005  # a smaller difference looks like none
-ASKS = ("language", "variant", "cross", "question", "doc", "also")
+ASKS = ("language", "variant", "cross", "question", "doc", "also", "avoid")
 """What of a case makes two with one id the same question."""
 
 

@@ -18,8 +18,8 @@ from app.index.protocols import Generation
 from app.pipeline import runner
 from app.pipeline.registry import upto
 from eval.files import EvaluationError, Progress, in_parallel
-from eval.measure.result import CONVERSATIONS, PROVED, RETRIEVAL, Outcome, Result
-from eval.measure.rows import CURVE, Estimate, Ranks, at, intervals, ranks_of, score, unique
+from eval.measure.result import AVOIDED, CONVERSATIONS, PROVED, RETRIEVAL, Outcome, Result
+from eval.measure.rows import CURVE, MEASURES, Estimate, Ranks, at, intervals, ranks_of, score, unique
 from eval.questions.cases import Case
 from eval.questions.documents import Documents, Rule
 from eval.questions.evidence import Proof, holds, proofs
@@ -92,7 +92,7 @@ async def evaluate(
     run.generations.add(generation.info.id)
     urls = [page.url for page in await generation.pages()]
     run.documents = Documents(urls, plan.rules)
-    docs = {case.doc for case in cases}
+    docs = {case.doc or case.avoid[0] for case in cases}
     if not any(map(run.documents.pages, docs)):
         raise EvaluationError(
             f"None of the set's {len(docs)} documents (for example {min(docs)!r}) is one of the {len(urls)} indexed"
@@ -172,9 +172,9 @@ class _Run:
         chunks = [hit.chunk.id for hit in hits]
         details: dict[str, Any] = {
             "ranked": list(ranked),
-            "in_index": bool(self.documents.pages(case.doc)),
+            "in_index": not case.doc or bool(self.documents.pages(case.doc)),
             "ranks": {
-                "page": _ranks(pages, case.relevant),
+                "page": _ranks(pages, case.relevant or None),
                 "chunk": _ranks(chunks, proof.chunks if proof else None),
                 "section": _ranks(chunks, proof.placed if proof else None),
             },
@@ -184,7 +184,10 @@ class _Run:
             "steps": [],
         }
         labels = [self.documents.label(url, case.relevant) for url in ranked]
-        values: dict[str, float | None] = {**score(labels, case.relevant, self.plan.k)}
+        known = score(labels, case.relevant, self.plan.k) if case.relevant else dict.fromkeys(MEASURES)
+        values: dict[str, float | None] = {**known}
+        if case.avoid:
+            values[AVOIDED] = float(not any(self.documents.fits(doc, url) for doc in case.avoid for url in ranked[:1]))
         for name in PROVED:
             ranks = details["ranks"][name]
             values[name] = None if ranks is None else next((1 / r for r in ranks[0] if r <= self.plan.k), 0.0)

@@ -172,14 +172,14 @@ def groups(cases: Sequence[Case]) -> tuple[Group, ...]:
         wholes = tuple(group.parts[0] for group in plain if group.variant == ALL)
         rows.append(Group(MEAN, ALL, cross=False, parts=wholes))
     rows += _languages(cases, cross=True)
-    if rest := tuple(i for i, case in enumerate(cases) if not case.doc):
+    if rest := tuple(i for i, case in enumerate(cases) if not case.answerable):
         rows.append(Group(UNANSWERABLE, ALL, cross=False, parts=(rest,)))
     return tuple(rows)
 
 
 def _languages(cases: Sequence[Case], *, cross: bool) -> list[Group]:
     groups: list[Group] = []
-    chosen = [i for i, case in enumerate(cases) if case.doc and case.cross == cross]
+    chosen = [i for i, case in enumerate(cases) if case.answerable and case.cross == cross]
     for language in sorted({cases[i].language for i in chosen}):
         own = tuple(i for i in chosen if cases[i].language == language)
         for variant in sorted({cases[i].variant for i in own} - {""}):

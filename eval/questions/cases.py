@@ -1,6 +1,6 @@
 """Reads question sets from JSONL or CSV files; errors name file and line.
 
-Required fields: question, doc and lang; optional: id, variant, cross, also, answer and evidence. A conversation has
+Required fields: question, lang, and doc or avoid; optional: id, variant, cross, also, answer and evidence. A conversation has
 messages instead of the question, the last one from the user, and may have the complete question as standalone. Unknown
 fields are ignored.
 """
@@ -18,6 +18,8 @@ from app.core.turn import Message
 from eval.files import EvaluationError, Required, Row, Text, json_lines, parse_row, read_text
 
 LIMIT_SEED = 0
+LISTS = ("also", "avoid")
+"""Columns of a table that have several pages, divided by semicolons."""
 CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is right too
 
 
@@ -25,7 +27,8 @@ CHIT_CHAT = "chit-chat"  # a kind of unanswerable question: a friendly reply is 
 class Case:
     """One question with the page that answers it.
 
-    `doc` and `also` are paths of files or pages, or whole addresses; finding any of them is right. `variant` is a
+    `doc` and `also` are paths of files or pages, or whole addresses; finding any of them is right, and beginning with one of `avoid` is
+    wrong. A case that only has pages to avoid is answered by a page that nobody has named. `variant` is a
     wording ("1" full, "2" detail, "3" hurried, "4" keywords, or any name); `cross` marks a question whose page exists
     only in another language. `earlier` is the conversation before the question, `standalone` the question in a form
     that needs no conversation.
@@ -42,6 +45,7 @@ class Case:
     evidence: str = ""
     earlier: tuple[Message, ...] = ()
     standalone: str = ""
+    avoid: tuple[str, ...] = ()
 
     @property
     def messages(self) -> tuple[Message, ...]:
@@ -50,8 +54,13 @@ class Case:
 
     @property
     def relevant(self) -> tuple[str, ...]:
-        """Every right document, the intended one first, each once."""
-        return tuple(dict.fromkeys((self.doc, *self.also)))
+        """Every right document, the intended one first, each once; none if nobody has named it."""
+        return tuple(dict.fromkeys(filter(None, (self.doc, *self.also))))
+
+    @property
+    def answerable(self) -> bool:
+        """False if the documentation doesn't answer the question, so that it is to be refused."""
+        return bool(self.doc or self.avoid)
 
 
 def load_cases(path: str | Path) -> tuple[Case, ...]:
@@ -74,9 +83,11 @@ def load_cases(path: str | Path) -> tuple[Case, ...]:
 
 
 def load_unanswerable(path: str | Path) -> tuple[Case, ...]:
-    """Questions (id, lang, question, kind) that no page answers."""
-    rows = (parse_row(_UnanswerableRow, where, row) for where, row in json_lines(path))
-    return tuple(Case(row.id, row.lang, row.question, doc="", variant=row.kind) for row in rows)
+    """Questions (id, lang, kind, and question or messages) that no page answers."""
+    rows = (parse_row(_UnanswerableRow, where, _asked(row)) for where, row in json_lines(path))
+    return tuple(
+        Case(row.id, row.lang, row.question, doc="", variant=row.kind, earlier=_earlier(row.messages)) for row in rows
+    )
 
 
 def sample(cases: Sequence[Case], limit: int) -> tuple[Case, ...]:
@@ -94,17 +105,10 @@ def _csv_rows(path: Path) -> Iterator[tuple[str, Mapping[str, Any]]]:
             where = f"{path}:{reader.line_num}"
             if None in row:
                 raise EvaluationError(f"{where}: the row has more fields than the header names.")
-            also = [doc for doc in (row.get("also") or "").split(";") if doc.strip()]
-            yield where, {name: value for name, value in row.items() if value} | {"also": also}
+            lists = {name: [doc for doc in (row.get(name) or "").split(";") if doc.strip()] for name in LISTS}
+            yield where, {name: value for name, value in row.items() if value} | lists
     except csv.Error as error:
         raise EvaluationError(f"{path}:{reader.line_num}: this is no valid CSV ({error}).") from error
-
-
-class _UnanswerableRow(Row):
-    id: Required
-    lang: Required
-    question: Required
-    kind: Text = ""
 
 
 class _MessageRow(Row):
@@ -112,28 +116,48 @@ class _MessageRow(Row):
     content: Required
 
 
+class _UnanswerableRow(Row):
+    id: Required
+    lang: Required
+    question: Required
+    kind: Text = ""
+    messages: tuple[_MessageRow, ...] = ()
+
+
 class _CaseRow(Row):
     question: Required
-    doc: Required
     lang: Required
+    doc: Text = ""
     id: Text = ""
     variant: Text = ""
     cross: bool = False
     also: tuple[Required, ...] = ()
+    avoid: tuple[Required, ...] = ()
     answer: Text = ""
     evidence: Text = ""
     messages: tuple[_MessageRow, ...] = ()
     standalone: Text = ""
 
 
-def _case(where: str, row: Mapping[str, Any]) -> Case:
+def _asked(row: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The row with the last message of its conversation as the question."""
     conversation = row.get("messages")
     if isinstance(conversation, list) and conversation and isinstance(conversation[-1], dict):
-        row = {**row, "question": conversation[-1].get("content")}
-    read = parse_row(_CaseRow, where, row)
+        return {**row, "question": conversation[-1].get("content")}
+    return row
+
+
+def _earlier(messages: Sequence[_MessageRow]) -> tuple[Message, ...]:
+    return tuple(Message(message.role, message.content) for message in messages[:-1])
+
+
+def _case(where: str, row: Mapping[str, Any]) -> Case:
+    read = parse_row(_CaseRow, where, _asked(row))
+    if not (read.doc or read.avoid):
+        raise EvaluationError(f"{where}: 'doc' is missing or empty.")
     if read.messages and read.messages[-1].role != "user":
         raise EvaluationError(f"{where}: the last of the 'messages' must be the question of the user.")
-    earlier = tuple(Message(message.role, message.content) for message in read.messages[:-1])
+    earlier = _earlier(read.messages)
     texts = (*(message.content for message in earlier), read.question)
     return Case(
         # by content, so that another row changes no id

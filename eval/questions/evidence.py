@@ -156,7 +156,7 @@ def check_pages(cases: Iterable[Case], documents: Documents, texts: Mapping[str,
     for case in cases:
         if any(not documents.pages(doc) for doc in case.relevant):
             missing.append(case.id)
-        pages = [texts.get(url, "") for url in documents.pages(case.doc)]
+        pages = [texts.get(url, "") for url in documents.pages(case.doc)] if case.doc else []
         if case.evidence and pages and not any(holds(page, case.evidence) for page in pages):
             unproved.append(case.id)
         if any(is_copied(case.question, page) for page in pages):

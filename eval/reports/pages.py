@@ -182,7 +182,9 @@ def _figures(result: Result) -> list[tuple[str, str, str]]:
 def _worst(result: Result) -> list[Outcome]:
     """The questions whose page the first contestant found last or not at all."""
     own = [
-        (outcome.values["rr"] or 0.0, outcome.case.id, outcome) for outcome in result.of(result.contestants[0]).outcomes
+        (outcome.values["rr"] or 0.0, outcome.case.id, outcome)
+        for outcome in result.of(result.contestants[0]).outcomes
+        if outcome.case.doc
     ]
     return [outcome for rr, _, outcome in sorted(own, key=lambda entry: entry[:2])[:WORST] if rr < 1]
 
@@ -339,7 +341,7 @@ def _reading(case: Case, has: Sequence[Outcome], documents: Documents) -> dict[s
 
 def _proof(case: Case, best: float, holding: Sequence[int], pages: Sequence[int]) -> str:
     """Says in words where the proof is."""
-    if not case.doc:
+    if not case.answerable:
         return "No page answers this question."
     if not case.evidence:
         return "The question set has no evidence for this question."

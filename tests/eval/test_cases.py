@@ -3,7 +3,7 @@
 import pytest
 
 from eval.files import EvaluationError
-from eval.questions.cases import Case, load_cases, sample
+from eval.questions.cases import Case, load_cases, load_unanswerable, sample
 
 ROW = {"id": "a", "lang": "en", "question": "How?", "doc": "en/a.md"}
 
@@ -97,3 +97,15 @@ def test_a_sample_is_always_the_same_and_from_the_whole_set():
     assert [int(case.id) for case in drawn] == sorted(int(case.id) for case in drawn)
     assert int(drawn[-1].id) > 50
     assert sample(cases, 500) == tuple(cases)
+
+
+def test_a_case_may_say_only_which_pages_are_wrong(write_jsonl):
+    """It is answerable, though nobody has named the page; without both, there is nothing to measure."""
+    bare = {"id": "a", "lang": "en", "question": "How?"}
+    (case,) = load_cases(write_jsonl("avoid.jsonl", {**bare, "avoid": ["old"]}))
+    assert (case.relevant, case.avoid, case.answerable) == ((), ("old",), True)
+    with pytest.raises(EvaluationError, match="'doc' is missing or empty"):
+        load_cases(write_jsonl("none.jsonl", bare))
+    messages = [{"role": "user", "content": "Who?"}, {"role": "user", "content": "And why?"}]
+    (refused,) = load_unanswerable(write_jsonl("refuse.jsonl", {"id": "a", "lang": "en", "messages": messages}))
+    assert ([one.content for one in refused.messages], refused.answerable) == (["Who?", "And why?"], False)

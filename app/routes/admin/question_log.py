@@ -22,6 +22,7 @@ from app.conversations.records import DayFigures, LoggedQuestion
 from app.core.errors import RequestError, quoted
 from app.http.bodies import Name, filled, unstored
 from app.routes.admin.queries import QueryModel
+from app.routes.admin.verdicts import VerdictBody, verdict_body
 from app.routes.keeping import store_of
 from app.routes.service import Service
 
@@ -135,6 +136,7 @@ class LoggedConversation(TypedDict):
     object: Literal["logged_question"]
     question: LoggedBody
     turns: list[LoggedTurn]
+    verdict: Annotated[VerdictBody | None, Field(description="What an editor says of the answer.")]
 
 
 @dataclass(frozen=True)
@@ -176,11 +178,19 @@ class LoggedQuestions:
 
     async def one(self, id: str) -> Response:  # noqa: A002  # as in the path
         """One question with its conversation. A log without texts shows none of those that are kept for readers, either."""
-        if (found := await self._store().logged(id)) is None:
+        store = self._store()
+        if (found := await store.logged(id)) is None:
             raise RequestError(f"The log has no question {quoted(id)}, or not any more.", code="answer_not_found")
         question, turns = found
         told = [filled(LoggedTurn, turn) for turn in turns] if question.text else []
-        return unstored(LoggedConversation(object="logged_question", question=_row(question), turns=told))
+        given = await store.verdict_on(id)
+        body: LoggedConversation = {
+            "object": "logged_question",
+            "question": _row(question),
+            "turns": told,
+            "verdict": verdict_body(given) if given else None,
+        }
+        return unstored(body)
 
 
 def _row(one: LoggedQuestion) -> LoggedBody:

@@ -25,7 +25,7 @@ from app.core.settings_sources import Origin
 from app.core.shown_settings import described_settings
 from app.http.bodies import filled, unstored
 from app.routes.admin import answer_models as bodies
-from app.routes.admin import keys, sites
+from app.routes.admin import keys, sites, verdicts
 from app.routes.admin import question_log as log
 from app.routes.admin.index import IndexStates
 from app.routes.admin.problems import RecentProblems
@@ -48,7 +48,7 @@ QUESTION_SETS = Path("question-sets")
 def routers(service: Service, operation: Operation, runs: Runs) -> Iterator[APIRouter]:
     """The routes of operators, and the scripts of views."""
     states, pages, asked = IndexStates(service, runs), IndexedPages(service), log.LoggedQuestions(service)
-    of_keys, of_sites = keys.AdminKeys(service), sites.Sites(service, runs)
+    judged, of_keys, of_sites = verdicts.Verdicts(service), keys.AdminKeys(service), sites.Sites(service, runs)
     yield unlisted_router({f"{SCRIPTS}/{{path}}.js": operation.script}, "GET")
     yield operator_router(service, (
         ("GET", "index", states.state, "The state of the service and its indexes", bodies.AdminIndexBody, None, {}),
@@ -62,6 +62,9 @@ def routers(service: Service, operation: Operation, runs: Runs) -> Iterator[APIR
         ("GET", "question-log", asked.list_all, "The questions as they were asked, as JSON, CSV or JSON lines", log.LogList, None, FILES),
         ("GET", "question-log/days", asked.days, "The questions by day", log.DayList, None, {}),
         ("GET", "question-log/{id}", asked.one, "One question with its conversation", log.LoggedConversation, None, {}),
+        ("GET", "verdicts", judged.list_all, "The verdicts of editors", verdicts.VerdictList, None, {}),
+        ("POST", "verdicts/{id}", judged.give, "Say that an answer is good or wrong", verdicts.VerdictBody, verdicts.VerdictRequest, {}),
+        ("DELETE", "verdicts/{id}", judged.take_back, "Take a verdict back", verdicts.VerdictList, None, {}),
         ("GET", "settings", operation.settings, "The settings in force", bodies.SettingList, None, {}),
         ("GET", "prompts", operation.prompts, "The prompts in force", bodies.PromptList, None, {}),
         ("GET", "errors", operation.errors, "The last warnings and errors", bodies.ErrorList, None, {}),

@@ -9,6 +9,7 @@ import { Ago, Badge, Docs, Facts, Failure, Figures, Outside, Select, Table, type
 import { address, go } from "./location";
 import { Plot } from "./plot";
 import type { ViewProps } from "./routes";
+import { Verdict } from "./verdict";
 
 const DEFAULT = "30d";
 export const REFUSED = ["refused", "unproven", "recited"];
@@ -206,7 +207,7 @@ function Question({ id }: { id: string }): JSX.Element {
   const loaded = useJson<LoggedConversation>(`v1/admin/question-log/${encodeURIComponent(id)}`);
   return (
     <View loaded={loaded} absent={t.questions.gone}>
-      {({ question: one, turns }) => (
+      {({ question: one, turns, verdict }) => (
         <>
           <h2 class="ad-title" lang={one.language}>{one.question || t.questions.noText}</h2>
           <Facts
@@ -228,6 +229,7 @@ function Question({ id }: { id: string }): JSX.Element {
               <Markdown text={turn.answer} reading={READING} />
             </article>
           )) : <p class="da-muted">{one.question ? t.questions.noConversation : t.questions.hashed}</p>}
+          {one.question && <Verdict id={one.id} had={verdict} />}
         </>
       )}
     </View>

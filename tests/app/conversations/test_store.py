@@ -244,12 +244,11 @@ def test_an_older_database_is_changed_once_and_in_order(database, monkeypatch):
 
     own = Database(url_of(database, Path()))
     own.migrate()
-    before = own.read(version_of)
     monkeypatch.setattr(tables, "CHANGES", (*tables.CHANGES, add, fill))
     for _ in range(2):
         own.migrate()
     assert "extra" in {one["name"] for one in own.read(lambda connection: inspect(connection).get_columns("feedback"))}
-    assert own.read(version_of) == before + 2
+    assert own.read(version_of) == 1 + len(tables.CHANGES)
     own.close()
 
 

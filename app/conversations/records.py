@@ -177,6 +177,25 @@ def _pages(urls: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(urldefrag(url).url for url in urls))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """The figures of an evaluation of `n` questions. `created` is in seconds since 1970, `kind` is the command.
+
+    `figures` has `rows`: by language and wording, each measure with its interval. Of commands that are compared case by case, `cases` has the id,
+    the expected pages and the measures of each case.
+    """
+
+    kind: str
+    created: float
+    n: int
+    question_set: str = ""
+    assistant: str = ""
+    generation: int | None = None
+    model: str = ""
+    figures: Mapping[str, Any] = field(default_factory=dict)
+    cases: Sequence[Mapping[str, Any]] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Paging:
     """A part of a list: up to `limit` entries after the one with this id."""

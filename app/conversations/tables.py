@@ -160,6 +160,22 @@ verdicts = Table(
     Index("verdicts_by_time", "created"),
 )
 """Verdicts of editors with their questions, which outlive the question log: they are cases of a question set."""
+evaluations = Table(
+    "evaluations",
+    metadata,
+    Column("number", BigInteger().with_variant(Integer, "sqlite"), primary_key=True, autoincrement=True),
+    Column("created", Double, nullable=False),
+    Column("kind", String(40), nullable=False),
+    Column("question_set", String(200), nullable=False),
+    Column("assistant", String(200), nullable=False),
+    Column("generation", BigInteger),
+    Column("model", String(200), nullable=False),
+    Column("n", Integer, nullable=False),
+    Column("figures", JSON, nullable=False),
+    Column("cases", JSON, nullable=False),
+    Index("evaluations_by_kind", "kind", "number"),
+)
+"""Results of evaluations, without a text of a question."""
 question_key = Table("question_key", metadata, Column("key", LargeBinary, primary_key=True))
 """One row: the key of the digests."""
 version = Table("version", metadata, Column("number", Integer, primary_key=True))

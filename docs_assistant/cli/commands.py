@@ -113,6 +113,7 @@ evaluation = Group(
                 "measure by which numbers quotations are found sure, and which are right",
             ),
             ("fit", "fitting:fit_", "fit the numbers that decide, and judge each set by those of the others"),
+            ("verdicts", "verdicts:verdicts", "ask questions with a verdict of an editor again, compare the answers"),
             ("generate", "questions:generate", "generate a question set from the indexed pages"),
             ("from-log", "questions:from_log", "make a question set of the questions that readers asked"),
         )

@@ -14,7 +14,7 @@ from pydantic import TypeAdapter
 
 from app.assistants.assistant import Assistant
 from app.core.errors import AssistantError, ModelError
-from app.core.turn import Done, Failure, Message, Request, Source, Text, Turn, Usage
+from app.core.turn import AnswerRecord, Done, Message, Request, Turn, Usage
 from app.core.types import Filters, Passage
 from app.index.protocols import Generation
 from app.models.openai import Endpoint
@@ -47,32 +47,29 @@ class OwnAssistant:
     async def _answer(self, case: Case) -> Answer:
         assistant = self.assistant
         turn = await run(assistant.plans.answer, await assistant.begin(Request(case.messages, assistant.id, "eval")))
-        texts, links, error, extractive = list[str](), list[str](), "", False
+        record = AnswerRecord(assistant.id, turn=turn)
         async with aclosing(answer(turn)) as events:
             async for event in events:
-                if isinstance(event, Text):
-                    texts.append(event.text)
-                elif isinstance(event, Source):
-                    links.append(event.url)
-                elif isinstance(event, Failure):
-                    error = f"{type(event.error).__name__}: {event.error}"
-                elif isinstance(event, Done):
-                    extractive = event.extractive
+                record.add(event)
+        done, error = record.done or Done(), record.error
         usage = sum((call.usage for call in turn.calls.ended), Usage())
         return Answer(
             self.name,
             case.id,
-            without_links("".join(texts)),
+            without_links("".join(record.texts)),
             shown(turn.passages or [Passage(hit.chunk, (hit,)) for hit in turn.hits]),
-            tuple(links),
-            extractive=extractive,
-            error=error,
+            tuple(source.url for source in record.sources),
+            extractive=done.extractive,
+            error=f"{type(error).__name__}: {error}" if error else "",
             pages=tuple(dict.fromkeys(hit.chunk.url for hit in turn.hits or turn.related)),
             calls=sum(turn.calls.begun.values()),
             prompt_tokens=usage.prompt_tokens,
             completion_tokens=usage.completion_tokens,
             refused=not turn.hits,
-            failed_steps=tuple(record.step for record in turn.trace if record.error),
+            failed_steps=tuple(step.step for step in turn.trace if step.error),
+            outcome=record.outcome,
+            statements=done.verbatim.statements if done.verbatim else 0,
+            unproved=len(done.unsupported),
         )
 
 

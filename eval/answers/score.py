@@ -30,7 +30,7 @@ class Answer:
 
     `pages` are those that were found, best first; of another assistant, those that it cites, if they are indexed. Only of
     our own are known: whether the question was `refused` for lack of evidence; the number of `calls` to language models;
-    the steps that failed. Tokens include all calls to models, as the models counted them; 0 if they didn't.
+    the steps that failed; the `outcome` that the question log has; and how many of its `statements` were `unproved`. Tokens include all calls to models, as the models counted them; 0 if they didn't.
     """
 
     contestant: str
@@ -47,6 +47,9 @@ class Answer:
     completion_tokens: int = 0
     refused: bool = False
     failed_steps: tuple[str, ...] = ()
+    outcome: str = ""
+    statements: int = 0
+    unproved: int = 0
 
 
 BATCH = 32

@@ -4,8 +4,10 @@ import hashlib
 import inspect
 import logging
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from dataclasses import asdict
 from importlib.metadata import version
 from importlib.resources import files
 from pathlib import Path
@@ -17,10 +19,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from app.assistants.assembly import opened
+from app.conversations.question_log import opened_log
+from app.conversations.records import Evaluation
 from app.core import logs
 from app.core.log_message import masked
 from app.core.prompts import files_in_force
 from app.core.settings import Settings
+from app.index import directory_of
 from eval.files import EvaluationError, fingerprint, write_text
 from eval.measure.gate import MAX_DROP
 from eval.measure.result import Result
@@ -195,6 +200,29 @@ def finish(options: Options, result: Result, text: str, page: Callable[[], str],
         write_text(page(), options.html)
     sys.stdout.write(text + "\n")
     return FAILED if result.failed or result.malformed else OK
+
+
+def keep(settings: Settings, result: Result, cases: Sequence[Mapping[str, Any]] = (), **figures: Any) -> None:
+    """Keep the rows of the first contestant, and more `figures`, in the database of conversations, where operators see them.
+
+    Raises `RequestError` if nothing is kept, or a `DatabaseError`.
+    """
+    from app.conversations.evaluations import keep_evaluation  # SQLAlchemy, which other commands don't need
+
+    config = result.config
+    one = Evaluation(
+        kind=result.kind,
+        created=time.time(),
+        n=len(result.cases),
+        question_set=str(config.get("set", "")),
+        assistant=str(config.get("assistant", "")),
+        generation=config.get("index", {}).get("id"),
+        model=str(config.get("model", "")),
+        figures={"k": result.k, "rows": [asdict(row) for row in result.rows[result.contestants[0]]], **figures},
+        cases=cases,
+    )
+    with opened_log(settings, directory_of(settings)) as log:
+        log.write(keep_evaluation, one)
 
 
 @contextmanager

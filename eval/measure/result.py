@@ -20,7 +20,7 @@ from eval.questions.cases import Case
 
 FORM = "docs-assistant result 1"
 RETRIEVAL, CONVERSATIONS, REFUSALS, ANSWERS = "eval retrieval", "eval conversations", "eval refusals", "eval run"
-CLUSTERS = "eval clusters"
+CLUSTERS, VERDICTS = "eval clusters", "eval verdicts"
 PROVED = ("chunk", "section")
 """Reciprocal ranks of the first chunk with the evidence, and of the first such chunk that knows its section."""
 AVOIDED = "avoided"
@@ -30,6 +30,7 @@ MEASURES: Mapping[str, tuple[str, ...]] = {
     CONVERSATIONS: (*OF_PAGES, *PROVED),
     REFUSALS: ("refusal",),
     CLUSTERS: tuple(f"f1_{k}" for k in DEPTHS),
+    VERDICTS: ("refusal", "page", "proved"),
     ANSWERS: (
         "language", "faithful", "complete", "answers", "refusal", "fidelity",
         "correctness", "similarity", "keywords", "entities", "grounding",
@@ -41,6 +42,7 @@ JUDGED: Mapping[str, tuple[str, ...]] = {
     CONVERSATIONS: ("rr", *PROVED),
     REFUSALS: ("refusal",),
     CLUSTERS: tuple(f"f1_{k}" for k in DEPTHS),
+    VERDICTS: ("refusal", "page", "proved"),
     ANSWERS: ("language", "faithful", "complete", "answers", "refusal", "fidelity", "correctness"),
 }
 """The measures by which a question became better or worse."""

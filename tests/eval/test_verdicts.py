@@ -10,6 +10,7 @@ import pytest
 
 from app.conversations import verdicts
 from app.conversations.database import Database, url_of
+from app.conversations.evaluations import last_evaluations
 from app.conversations.queries import QuestionLog, add_answers
 from app.conversations.records import Found, Given, KeptAnswer
 from app.core.settings import Settings
@@ -80,3 +81,55 @@ async def test_without_a_verdict_the_command_says_where_to_give_one(index, tmp_p
         database.migrate()
     assert await command(settings, "from-log", "--only", "verdicts", "--out", tmp_path / "cases.jsonl") == 2
     assert "/admin/questions" in capsys.readouterr().err
+
+
+async def test_each_run_is_compared_with_the_one_before_and_a_worse_answer_fails(judged, tmp_path, capsys):
+    """At first with the answers of the verdicts; the file has both answers, what is kept has no text of a question."""
+    settings, judge = judged
+    settings = settings.model_copy(update={"llm_url": "", "llm_model": ""})
+    judge("What is the log of questions?", ["gaps#kept"], Given(verdict="good"))
+    judge("How do I make a backup of the index?", ["sizing"], Given(verdict="wrong", pages=[f"{SITE}backup"]))
+    judge("Which wine goes with goulash and dumplings?", ["sizing"], Given(verdict="wrong", answerable=False))
+    out = tmp_path / "compared.json"
+    assert await command(settings, "verdicts", "--out", out) == 0
+    said = capsys.readouterr().out
+    assert "3 cases: 2 better, 0 worse, 1 same. Compared with the answers that the verdicts are about." in said
+    moves = {one["question"]: one for one in json.loads(out.read_text("utf-8"))["changes"]}
+    backup = moves["How do I make a backup of the index?"]
+    assert (backup["move"], backup["before"]["said"], backup["before"]["text"]) == (
+        "better",
+        "wrong page, 100 % proved",
+        "So.",
+    )
+    assert f"{SITE}backup" in {link.partition("#")[0] for link in backup["now"]["links"]}
+    wine = moves["Which wine goes with goulash and dumplings?"]
+    assert (wine["before"]["said"], wine["now"]["said"]) == ("answered, 100 % proved", "refused")
+    assert await command(settings, "verdicts") == 0
+    assert "3 cases: 0 better, 0 worse, 3 same. Compared with the run of 20" in capsys.readouterr().out
+    refusing = settings.model_copy(update={"min_evidence": 1.0})  # as a change of a setting may do it
+    assert await command(refusing, "verdicts", "--out", tmp_path / "worse.json") == 1
+    said = capsys.readouterr().out
+    assert said.index("worse") < said.index("same")
+    (first, *_) = json.loads((tmp_path / "worse.json").read_text("utf-8"))["changes"]
+    assert (first["move"], first["before"]["said"], first["now"]["said"]) == (
+        "worse",
+        "right page, 100 % proved",
+        "refused",
+    )
+    assert await command(settings, "compare", out, tmp_path / "worse.json") in {0, 1}
+    capsys.readouterr()
+    assert await command(refusing, "verdicts", "--first") == 1
+    with closing(Database(url_of(settings.database, Path()))) as kept:
+        runs = kept.read(last_evaluations, "eval verdicts")
+    assert [len(one.cases) for one in runs] == [3] * 4
+    assert "goulash" not in json.dumps([[*one.cases, one.figures] for one in runs])
+
+
+async def test_answers_that_fail_are_no_base_for_the_next_run(judged, capsys):
+    settings, judge = judged
+    judge("What is the log of questions?", ["gaps#kept"], Given(verdict="good"))
+    down = settings.model_copy(update={"llm_url": "http://127.0.0.1:9/v1", "llm_model": "m"})
+    assert await command(down, "verdicts") == 1
+    assert "FAILED: 1 answers" in capsys.readouterr().out
+    assert await command(settings.model_copy(update={"llm_url": ""}), "verdicts") == 0
+    assert "Compared with the answers that the verdicts are about" in capsys.readouterr().out

@@ -78,9 +78,9 @@ def test_readers_see_what_ended_an_answer_and_why_their_key_is_refused(tmp_path:
         found = json.loads(run("node", str(script), f"{base}/"))
     assert found["typed"] == ["cd a && \\\n  ls  # b\npwd", "dir", "for a in b:\n    a\n", "# no session\n> a"]
     assert [text.split(",")[0] for text in found["about"]] == [
-        "Answers come from the page of the documentation",
-        "Odpovědi vycházejí ze stránky dokumentace a odkazují na příslušné oddíly.",
-        "Die Antworten stammen aus der Seite der Dokumentation und verweisen auf die Abschnitte.",
+        "A machine answers from the page of the documentation",
+        "Odpovídá stroj",
+        "Eine Maschine antwortet aus der Seite der Dokumentation und verweist auf die Abschnitte.",
     ]
     assert found["excerpts"] == [
         "[Second](a.html) one. Third.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |",

@@ -156,7 +156,7 @@ class Cors(CORSMiddleware):
             app,
             allow_methods=("GET", "POST", "DELETE"),
             allow_headers=("Authorization", "Cache-Control", "Content-Type", "X-Request-ID", "X-Conversation-ID"),
-            expose_headers=("Age", "Retry-After", "X-Request-ID"),
+            expose_headers=("Age", "AI-Disclosure", "Retry-After", "X-Request-ID"),
             max_age=HOURS * 3600,
             # an allowed page on the internet may ask a service in the network of its reader
             allow_private_network=True,

@@ -19,6 +19,10 @@ from app.http.sse import HEADERS, KEEP_ALIVE, EventQueue
 from app.routes.keeping import Keeping
 from app.routes.service import Service
 
+DISCLOSURE = "ai-disclosure"
+"""Header that says to programs that a machine answers (draft-abaris-aicdh-01)."""
+WRITTEN, QUOTED = "mode=machine-generated", "mode=ai-modified"
+"""Its values: a language model may have written the answer; a machine has chosen what people wrote."""
 OPENING = (Text, Source, Status, Failure)
 """Events that decide between a stream and an HTTP error."""
 
@@ -79,6 +83,7 @@ class Answer(Response):
         self._stream = stream
         self._keeping = keeping
         self._record = info.answer or AnswerRecord()
+        self._disclosed = WRITTEN if service.assistants.model else QUOTED
         self._open = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -92,7 +97,8 @@ class Answer(Response):
                     await self._send_stream(inbox, send)
                 else:
                     await _ended(inbox)
-                    await JsonResponse(self._form.whole(record))(scope, receive, send)
+                    told = {DISCLOSURE: self._disclosed}
+                    await JsonResponse(self._form.whole(record), headers=told)(scope, receive, send)
         except asyncio.CancelledError as error:
             if not self._open:
                 raise shutdown_error() from error
@@ -103,7 +109,8 @@ class Answer(Response):
 
     async def _send_stream(self, inbox: EventQueue, send: Send) -> None:
         events, ended = await self._first_events(inbox), False
-        await send({"type": "http.response.start", "status": 200, "headers": HEADERS})
+        told = (DISCLOSURE.encode(), self._disclosed.encode())
+        await send({"type": "http.response.start", "status": 200, "headers": [*HEADERS, told]})
         self._open = True
         inbox.wake_after(self._service.keep_alive)
         while not ended:

@@ -76,7 +76,7 @@ def test_a_first_question_is_answered_as_a_stream_with_status_and_sources(page: 
     suggestion = page.get_by_role("button", name=QUESTION)
     expect(suggestion).to_be_visible()
     expect(page.get_by_role("heading", level=1)).to_have_text("Docs Assistant")  # whose documentation it is
-    expect(page.get_by_text("Answers come from the 8 pages")).to_be_visible()
+    expect(page.get_by_text("A machine answers from the 8 pages")).to_be_visible()
     expect(page.get_by_role("region", name="Start here").get_by_role("link", name="Volumes")).to_be_visible()
     assert all(re.match("How|Which|What", text) for text in page.locator(".da-questions button").all_inner_texts())
     suggestion.click()
@@ -446,7 +446,7 @@ def test_our_own_documentation_has_the_widget(page: Page, service: Program, llm:
 
 def test_without_a_model_the_page_says_that_it_quotes(page: Page, start: Start, service: Program, llm: FakeLLM):
     page.goto(start(DOCS_LLM_URL="").url)
-    expect(page.get_by_text("they quote the pages word for word")).to_be_visible()
+    expect(page.get_by_text("it quotes the pages word for word")).to_be_visible()
     ask(page, "Can a volume be made smaller?")
     card = finished(page).locator(".da-card").first
     expect(card.get_by_role("link")).to_have_attribute("href", re.compile("/en/volumes#.*:~:text=[^,]+,"))
@@ -549,7 +549,7 @@ def test_language_appearance_and_tone_are_chosen_and_kept(page: Page, service: P
     page.get_by_label("Appearance").select_option("Dark")
     page.get_by_label("Language").select_option("Čeština")
     page.reload()
-    expect(page.get_by_text("Odpovědi vycházejí ze stránek dokumentace (je jich 8)")).to_be_visible()
+    expect(page.get_by_text("Odpovídá stroj, a to ze stránek dokumentace (je jich 8)")).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", "cs")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 29)"
     page.get_by_role("button", name="Jak vytvořím svazek?").click()

@@ -184,7 +184,7 @@ def test_the_page_below_the_bubble_stays_of_use(site: LocalSite, page: Page, ser
     host, panel = page.locator("docs-assistant"), page.locator("docs-assistant dialog")
     host.locator(".da-launch").click()
     expect(panel.get_by_role("textbox")).to_be_focused()
-    expect(panel.get_by_text("Pages near the one you are reading count more.")).to_be_visible()
+    expect(panel.get_by_text("A machine answers, first from pages near yours.")).to_be_visible()
     expect(panel.locator(".da-head img")).not_to_have_js_property("naturalWidth", 0)
     expect(host.locator(".da-launch")).to_be_hidden()
     axe(page, "docs-assistant")

@@ -41,7 +41,9 @@ async def test_pages_of_allowed_origins_may_ask_and_read_the_answer():
                 assert cors(allowed)["access-control-max-age"] == "7200"
             answer = await client.post(CHAT, json=QUESTION, headers={"origin": origin})
             assert (answer.status_code, cors(answer)["access-control-allow-origin"]) == (200, origin)
-            assert cors(answer)["access-control-expose-headers"].lower() == "age, retry-after, x-request-id"
+            assert (
+                cors(answer)["access-control-expose-headers"].lower() == "age, ai-disclosure, retry-after, x-request-id"
+            )
             assert "access-control-allow-credentials" not in {**cors(answer), **cors(allowed)}  # cookies stay out
             assert "Origin" in answer.headers["vary"]
         private = {"origin": DOCS, **PREFLIGHT, "access-control-request-private-network": "true"}

@@ -3,6 +3,7 @@
 import gzip
 import json
 import logging
+from pathlib import Path
 
 import orjson
 import pytest
@@ -14,7 +15,8 @@ from app.core.turn import Done, Failure, Message, Reasoning, Sampling, Source, S
 from app.http.bodies import MAX_BODY
 from app.routes.request_models import MAX_QUESTION
 from app.routes.server import create_app
-from tests.app.routes.scripted import CHAT, HELLO, Scripted, ScriptedAssistants, client_of
+from tests.app.routes.indexed import indexed
+from tests.app.routes.scripted import CHAT, HELLO, Scripted, ScriptedAssistants, chat, client_of
 
 SOURCE = Source(1, "Volumes", "https://docs.test/volumes", "Create", "en", "snippet", 0.9)
 
@@ -384,3 +386,18 @@ async def test_a_persona_is_a_name_and_is_passed_on():
         assert assistant.asked[0].persona == (persona or "")
     _, response = await post(body=ask(persona=3))
     assert (response.status_code, error(response)["param"]) == (400, "persona")
+
+
+@pytest.mark.parametrize(("with_model", "mode"), [(True, "machine-generated"), (False, "ai-modified")])
+async def test_a_response_tells_programs_that_a_machine_answers(tmp_path: Path, with_model: bool, mode: str):
+    """Streamed or whole, with a language model and without; a page of another origin may read it."""
+    settings: dict[str, object] = {"with_model": with_model, "origins": ["https://docs.test"], "open": True}
+    async with (
+        indexed(tmp_path, **settings) as service,
+        client_of(service.app, headers={"origin": "https://docs.test"}) as client,
+    ):
+        for stream in (False, True):
+            response = await client.post(CHAT, json=chat("How do I create a volume?", stream=stream))
+            assert (response.status_code, response.headers["ai-disclosure"]) == (200, f"mode={mode}")
+            assert "AI-Disclosure" in response.headers["access-control-expose-headers"]
+        assert "ai-disclosure" not in (await client.post(CHAT, json={})).headers

@@ -306,7 +306,9 @@ def test_prompts_and_their_placeholders_are_the_real_ones():
             r"^\| `en/(\w+)\.(?:md|toml)` \| (.*) \|$", section(page(language, "settings"), "prompts"), re.MULTILINE
         )
         shown = {name: frozenset(re.findall(r"`\$(\w+)`", listed)) for name, listed in rows}
-        assert shown == {**placeholders(), **dict.fromkeys(("language", "dates", "exam"), frozenset())}, language
+        assert shown == {**placeholders(), **dict.fromkeys(("language", "dates", "exam", "figures"), frozenset())}, (
+            language
+        )
 
 
 def test_the_example_of_an_assistant_can_be_started(tmp_path: Path):

@@ -20,7 +20,13 @@ from app.text.language import LanguageDetector, fold
 FLAGS = ("nouns_capitalised", "lends_words")
 FOLDER = Path(prompts.__file__).parent
 LANGUAGES = sorted(folder.name for folder in FOLDER.iterdir() if (folder / "language.toml").is_file())
-FILES = {f"{name}.md" for name in placeholders()} | {"language.toml", "dates.toml", "exam.toml", "briefing.toml"}
+FILES = {f"{name}.md" for name in placeholders()} | {
+    "language.toml",
+    "dates.toml",
+    "exam.toml",
+    "briefing.toml",
+    "figures.toml",
+}
 
 ENGLISH = (FOLDER / "en/language.toml").read_text(encoding="utf-8")
 PERSONAS = {f"{name}.md" for name in ("neutral", "beginner", "expert", "elderly", "kids", "emojis", "rhymes")}

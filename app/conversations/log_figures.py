@@ -2,6 +2,7 @@
 million questions need little memory here.
 """
 
+import math
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -32,7 +33,7 @@ from sqlalchemy.sql.visitors import replacement_traverse
 
 from app.conversations.queries import turns_until
 from app.conversations.question_log import SECONDS, Asked, iso
-from app.conversations.records import REFUSED, DayFigures, KeptAnswer, LoggedQuestion, Part
+from app.conversations.records import REFUSED, DayFigures, KeptAnswer, LoggedQuestion, Part, PeriodFigures
 from app.conversations.tables import TEXT_WORDS, answers, feedback, questions
 
 MOST_ELSEWHERE = 1_000
@@ -203,6 +204,24 @@ def by_day(connection: Connection, asked: Asked) -> Sequence[DayFigures]:
         # sums of PostgreSQL are decimals
         found += [DayFigures(iso(int(day) * DAY)[:10], *map(int, row)) for day, *row in rows if row[0]]
     return sorted(found, key=lambda one: one.day)
+
+
+def of_period(connection: Connection, asked: Asked) -> PeriodFigures:
+    """The figures of the period as a whole."""
+    q = questions.c
+    timed = [*_in(asked), q.ms > 0]
+    counts = (
+        func.count(),
+        _sum(q.outcome.in_(REFUSED)),
+        _sum(q.outcome == "marked"),
+        func.min(q.created),
+        func.max(q.created),
+    )
+    (row,) = _rows(connection, select(*counts).where(*_in(asked)))
+    known = connection.scalar(select(func.count()).where(*timed)) or 0
+    at = [max(0, math.ceil(known * share) - 1) for share in (0.5, 0.95)]
+    times = [connection.scalar(select(q.ms).where(*timed).order_by(q.ms).limit(1).offset(place)) for place in at]
+    return PeriodFigures(*row, *times)
 
 
 def logged(connection: Connection, id_: str) -> tuple[LoggedQuestion, Sequence[KeptAnswer]] | None:

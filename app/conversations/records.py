@@ -24,6 +24,7 @@ class Found:
     minimum for an answer. `nearest` has `url`, `title`, `section`, `language` and `score` of the best hit, also if it was too
     weak; it is empty without any. `vector` is that of the question in 16-bit floats, made by `embedder`. `key` is the name of
     the key that asked, empty without one and of a person. `tokens` are those of all calls to language models.
+    `ms` is the time from the request to the end of the answer, 0 if it isn't known.
     """
 
     evidence: float | None = None
@@ -33,6 +34,7 @@ class Found:
     embedder: str = ""
     key: str = ""
     tokens: int = 0
+    ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +105,22 @@ class DayFigures:
     marked: int
     down: int
     tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class PeriodFigures:
+    """The questions of a period: all, those refused and marked, and the times of the first and the last one in seconds since 1970.
+
+    `median` and `p95` are milliseconds until the end of an answer; None if no time is known.
+    """
+
+    questions: int
+    refused: int
+    marked: int
+    first: float | None
+    last: float | None
+    median: int | None
+    p95: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from typing import Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import Connection
 
-from app.conversations import log_figures, queries, verdicts
+from app.conversations import evaluations, log_figures, queries, verdicts
 from app.conversations.database import Database
 from app.conversations.queries import QuestionLog
 from app.conversations.records import (
@@ -312,6 +312,7 @@ class ConversationStore:
 
     listed = _reading_all(log_figures.listed)
     by_day = _reading_all(log_figures.by_day)
+    of_period = _reading(log_figures.of_period)
     logged = _reading_all(log_figures.logged)
     cited = _reading(log_figures.cited)
 
@@ -325,6 +326,8 @@ class ConversationStore:
     unjudge = _writing(verdicts.take_back)
     verdict_on = _reading(verdicts.verdict_on)
     all_verdicts = _reading(verdicts.all_verdicts)
+
+    evaluations = _reading(evaluations.last_evaluations)
 
     # ---- threads ----
 

@@ -27,8 +27,9 @@ def _index_digests(connection: Connection) -> None:
 
 
 def _with_new_tables(connection: Connection) -> None:
-    """Make the tables that version 1 lacks."""
+    """Make the tables and the column that version 1 lacks."""
     metadata.create_all(connection)
+    connection.execute(text("ALTER TABLE questions ADD COLUMN ms INTEGER DEFAULT 0 NOT NULL"))
 
 
 CHANGES: tuple[Callable[[Connection], None], ...] = (_index_digests, _with_new_tables)
@@ -119,6 +120,7 @@ questions = Table(
     Column("rating", String(4), nullable=False),
     Column("key", String(80), nullable=False, server_default=""),
     Column("tokens", BigInteger, nullable=False, server_default="0"),
+    Column("ms", Integer, nullable=False, server_default="0"),
     # all that lists and figures choose by or add up, so that they read no row that they don't show
     Index(
         "questions_listed",

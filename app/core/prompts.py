@@ -56,7 +56,7 @@ def _names(folder: Traversable) -> Iterable[str]:
             yield from (f"persona/{name}" for name in _names(entry))
 
 
-TABLES = ("language.toml", "dates.toml", "exam.toml", "briefing.toml")
+TABLES = ("language.toml", "dates.toml", "exam.toml", "briefing.toml", "figures.toml")
 PERSONAS = "persona"
 SYNONYMS = "synonyms.toml"
 """The file of all languages in the directory of DOCS_PROMPTS, which `app.text.synonyms` reads."""

@@ -170,6 +170,7 @@ class Tuning(BaseModel):
     collection: Filled = Field("docs", description="Collection of pages whose source names none.")
     unproven: Unproven = Field("mark", description="Statements that no passage proves: mark, remove, or off.")
     share_days: int = Field(-1, ge=-1, le=3650, description="Days of links to answers. 0: none. -1: 30 without keys.")
+    figures: bool = Field(default=False, description="Show figures of the service to everybody at /figures.")
     follow_ups: bool = Field(default=True, description="End answers with questions that the index answers, too.")
     crawl_parallel: int = Field(4, ge=1, le=64, description="Simultaneous requests to one host.")
     crawl_timeout: float = Field(20.0, gt=0, description="Timeout for one page; also in the browser.")

@@ -19,11 +19,11 @@ from app.core.process import give_back_memory
 from app.http.door import is_own_machine, network
 
 
-def prefers_markdown(accept: str) -> bool:
-    """True if the Accept header lists text/markdown and doesn't prefer HTML. Browsers never list it."""
+def prefers(media: str, accept: str) -> bool:
+    """True if the Accept header lists this type and doesn't prefer HTML. Browsers list neither text/markdown nor application/json."""
     weights = _weights(accept)
-    markdown = weights.get("text/markdown", 0.0)
-    return markdown > 0 and markdown >= max(weights.get("text/html", 0.0), weights.get("application/xhtml+xml", 0.0))
+    weight = weights.get(media, 0.0)
+    return weight > 0 and weight >= max(weights.get("text/html", 0.0), weights.get("application/xhtml+xml", 0.0))
 
 
 def preferred_language(accepted: str, languages: Collection[str]) -> str:

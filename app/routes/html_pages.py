@@ -15,7 +15,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from app.http.bodies import preferred_language, prefers_markdown
+from app.http.bodies import preferred_language, prefers
 from app.http.keys import Keys
 from app.routes.interface import Branding
 from app.routes.routers import unlisted_router
@@ -160,7 +160,7 @@ class Site:
             folder = "../" if suffix == "/" else "./"
             return RedirectResponse(f"{folder}{'' if named == HOME else named}{query}", 308)
         html = self._built / source.parent.name / f"{source.stem}.html"
-        markdown = prefers_markdown(request.headers.get("accept", "")) or not html.is_file()
+        markdown = prefers("text/markdown", request.headers.get("accept", "")) or not html.is_file()
         if suffix or markdown:
             headers = {"content-type": "text/markdown; charset=utf-8", "content-location": f"{source.stem}.md"}
         else:

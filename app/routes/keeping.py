@@ -200,14 +200,19 @@ class Keeping:
             unsupported=record.done.unsupported if record.done else (),
             generation=generation.info.id if generation else None,
             reader=self.reader,
-            found=_found(record.turn, self.key, record.calls.usage.total)
+            found=_found(record.turn, self.key, record.calls.usage.total, _milliseconds(record))
             if record.turn and self.store.question_log
             else None,
         )
 
 
-def _found(turn: Turn, key: str = "", tokens: int = 0) -> Found:
-    """Returns what the question log gets of a turn, of the key that asked, and of the tokens of the answer."""
+def _milliseconds(record: AnswerRecord) -> int:
+    """The time until the end of the answer, at least 1; 0 if it has no end."""
+    return 0 if record.ended is None else max(1, round((record.ended - record.began) * 1000))
+
+
+def _found(turn: Turn, key: str = "", tokens: int = 0, ms: int = 0) -> Found:
+    """Returns what the question log gets of a turn, of the key that asked, and of the tokens and milliseconds of the answer."""
     hit = next(iter(turn.hits or turn.related), None)
     nearest: dict[str, Any] = {}
     if hit:
@@ -219,4 +224,4 @@ def _found(turn: Turn, key: str = "", tokens: int = 0) -> Found:
     recipe = turn.generation.info.recipe if turn.generation else None
     evidence = turn.evidence
     share, needed = (evidence.share, evidence.needed) if evidence else (None, 0.0)
-    return Found(share, needed, nearest, numbers, recipe.embedder if recipe else "", key, tokens)
+    return Found(share, needed, nearest, numbers, recipe.embedder if recipe else "", key, tokens, ms)

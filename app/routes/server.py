@@ -34,7 +34,7 @@ from app.http.keys import Keys
 from app.http.limits import AnswerLimits, Counters, Limits
 from app.http.request_check import AllowedHosts, AllowedOrigins, Cors, RequestCheck
 from app.models.protocols import Closable
-from app.routes import chat, description, feedback, interface, search, sign_in
+from app.routes import chat, description, feedback, figures, interface, search, sign_in
 from app.routes import metrics as measured
 from app.routes import runs as ingest
 from app.routes.admin import routes as admin
@@ -109,6 +109,7 @@ def _routers(
     yield chat.router(service)
     yield from interface.routers(service, suggester, branding)
     yield search.router(service)
+    yield figures.router(service, branding)
     yield from measured.routers(service, metrics)
     yield description.router(app, service.access)
     yield from admin.routers(service, operation, runs)

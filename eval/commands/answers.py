@@ -31,6 +31,7 @@ from eval.commands.options import (
     configuration,
     fingerprint_of_code,
     fingerprint_of_prompts,
+    keep,
     model_name,
     option,
     output_folder,
@@ -52,7 +53,7 @@ FORMS = f"`{SHIPPED}` (the shipped prompts), a directory of prompts, or one of t
 
 
 @command(
-    f"file --limit --unanswerable --url --doc-map --parallel --max-drop --no-model {JUDGE} --evidently",
+    f"file --limit --unanswerable --url --doc-map --parallel --max-drop --no-model --keep {JUDGE} --evidently",
     several("--assistant", "one of ours; may be repeated", "ID"),
     option("--prompts", "directory of prompts, instead of DOCS_PROMPTS", "DIR"),
     option("--against", f"compare with {FORMS}", "WHAT"),
@@ -71,6 +72,8 @@ async def run(options: Options, settings: Settings) -> int:
     questions = [*load_cases(options.file), *(load_unanswerable(options.unanswerable) if options.unanswerable else ())]
     result = await _result(options, base, sample(questions, options.limit or len(questions)))
     _write_answers(result, options)
+    if options.keep:
+        keep(settings, result)
     dropped = [verdict for comparison in result.comparisons for verdict in drops(comparison, options.max_drop)]
     sys.stdout.write(answers_text(result) + "\n")
     if options.against:

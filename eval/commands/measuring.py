@@ -28,6 +28,7 @@ from eval.commands.options import (
     configuration,
     finish,
     flag,
+    keep,
     model_name,
     option,
     progress_bar,
@@ -56,7 +57,7 @@ MEASURE = (
 
 
 @command(
-    f"file --limit --assistant --doc-map --no-model --k --parallel {OUTPUT}",
+    f"file --limit --assistant --doc-map --no-model --keep --k --parallel {OUTPUT}",
     *MEASURE,
     option("--labels", "labels of relevance that say which chunks are right, .jsonl or .csv", "FILE"),
 )
@@ -65,7 +66,10 @@ async def retrieval(options: Options, settings: Settings) -> int:
     before = _checked(options)
     cases = load_cases(options.file)
     cases = sample(cases, options.limit or len(cases))
-    return _finished(options, await _searched(options, settings, cases, evaluate), before)
+    result = await _searched(options, settings, cases, evaluate)
+    if options.keep:
+        keep(settings, result)
+    return _finished(options, result, before)
 
 
 async def _searched(
@@ -165,7 +169,7 @@ async def conversations(options: Options, settings: Settings) -> int:
 
 
 @command(
-    f"--assistant --no-model --parallel --doc-map {OUTPUT}",
+    f"--assistant --no-model --keep --parallel --doc-map {OUTPUT}",
     argument("file", "unanswerable questions, .jsonl: lang, kind, question", required=False),
     option("--answerable", "question set, .jsonl or .csv", "FILE"),
 )
@@ -193,6 +197,8 @@ async def refusals(options: Options, settings: Settings) -> int:
     }
     result = Result(REFUSALS, outcomes, config)
     figures = Refusals(result).figures()
+    if options.keep:
+        keep(settings, result, groups=figures["groups"])
     return finish(options, result, refusals_text(result), lambda: refusals_page(result), **figures)
 
 

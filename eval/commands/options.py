@@ -155,6 +155,7 @@ _SHARED: Mapping[str, click.Parameter] = {
         option("--out", "save the whole result as JSON", "FILE"),
         option("--html", "write a page with charts", "FILE"),
         flag("--no-model", "measure without the configured language model"),
+        flag("--keep", "keep the figures in the database of conversations, for /admin and /figures"),
         option("--max-drop", f"largest drop that passes (default {MAX_DROP})", "X", type=SHARE, default=MAX_DROP),
         several(
             "--url",

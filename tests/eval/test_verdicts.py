@@ -64,7 +64,11 @@ async def test_verdicts_become_question_sets_that_can_be_measured(judged, tmp_pa
     assert [one.question for one in refuse] == ["What does it cost?", "And in the cloud?"]
     assert [one.content for one in refuse[1].messages] == ["What does it cost?", "So.", "And in the cloud?"]
     assert await command(settings, "check", out) == 0
-    assert await command(settings, "retrieval", out, "--no-model", "--out", tmp_path / "found.json") == 0
+    assert await command(settings, "retrieval", out, "--no-model", "--keep", "--out", tmp_path / "found.json") == 0
+    with closing(Database(url_of(settings.database, Path()))) as database:
+        (run,) = database.read(last_evaluations)
+    assert (run.kind, run.n, run.generation, run.figures["k"]) == ("eval retrieval", 3, 1, 5)
+    assert {row["language"] for row in run.figures["rows"]} == {"en", "mean"}
     kept = json.loads((tmp_path / "found.json").read_text("utf-8"))
     values = {one["case"]["question"]: one["values"] for one in kept["outcomes"]}
     assert values["what is the log of questions"]["hit"] == 1

@@ -252,18 +252,22 @@ def test_an_older_database_is_changed_once_and_in_order(database, monkeypatch):
     own.close()
 
 
-def test_a_database_of_each_older_version_gets_the_indexes_of_the_newest(database):
+def test_a_database_of_the_first_version_gets_the_tables_columns_and_indexes_of_the_newest(database):
     own = Database(url_of(database, Path()))
     own.migrate()
 
-    def indexes(connection):
-        return {one["name"] for one in inspect(connection).get_indexes("questions")}
+    def found(connection):
+        looked = inspect(connection)
+        columns, indexes = looked.get_columns("questions"), looked.get_indexes("questions")
+        return {*looked.get_table_names()}, {one["name"] for one in columns}, {one["name"] for one in indexes}
 
-    whole = own.read(indexes)
-    own.write(lambda connection: connection.execute(text("DROP INDEX questions_by_digest")))
+    newest = own.read(found)
+    for undone in ("DROP INDEX questions_by_digest", "ALTER TABLE questions DROP COLUMN ms", "DROP TABLE verdicts"):
+        own.write(lambda connection, undone=undone: connection.execute(text(undone)))
     own.write(lambda connection: connection.execute(text("UPDATE version SET number = 1")))
+    assert own.read(found) != newest
     own.migrate()
-    assert own.read(indexes) == whole
+    assert own.read(found) == newest
     own.close()
 
 

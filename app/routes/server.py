@@ -124,19 +124,18 @@ def _routers(
 @asynccontextmanager
 async def _working(*work: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
     """Context in which these go on in the background."""
-    tasks = [asyncio.create_task(_logged(one)) for one in work]
+    tasks = [asyncio.create_task(one) for one in work]
+    for task in tasks:
+        task.add_done_callback(_log_failure)
     yield
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _logged(work: Coroutine[Any, Any, None]) -> None:
-    """Do this work, and log what ends it before its time."""
-    try:
-        await work
-    except Exception:
-        log.exception("work in the background has ended")
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and (error := task.exception()):
+        log.error("work in the background has ended", exc_info=error)
 
 
 async def _close(*parts: Closable | None) -> None:

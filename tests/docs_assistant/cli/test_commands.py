@@ -34,7 +34,10 @@ def test_every_command_explains_itself(cli):
     """--help succeeds, shows the usage, and explains each argument."""
     commands = every_command()
     names = " ".join(sorted({path[0] for path in commands if path}))
-    assert names == "ask assistants check eval generations ingest init key pages prompts report rollback run serve"
+    assert (
+        names
+        == "ask assistants briefing check eval generations ingest init key pages prompts report rollback run serve"
+    )
     for path, command in commands.items():
         done = cli(*path, "--help")
         assert (done.code, done.err) == (0, ""), path

@@ -280,6 +280,7 @@ export interface InterfaceBody {
   key_required: boolean;
   languages?: string[];
   model?: boolean;
+  page_language?: string;
   person: string;
   preparing?: boolean;
   reading?: Record<string, string>;

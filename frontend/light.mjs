@@ -7,7 +7,8 @@ const TEXTS = ["chat", "doubts", "sources", "feedback", "problems", "search", "w
 const OTHER_TEXTS = new RegExp(`^  (?!(?:${TEXTS.join("|")}):)\\w+: \\{\\n[^]*?^  \\},\\n`, "gm");
 const LANGUAGES = /^import \{ (?:type Texts, )?(\w\w) \} from "\.\/\1";\n/gm;
 const OTHER_ICONS = /^  (?:edit|link|menu|save|settings|share|trash): ".*",\n/gm;
-const OTHER_STYLES = /^\.da-(?:key\b|primary\b|scroll \{ --edge).*\n/gm;
+const OTHER_STYLES = /^(?:@media print \{ \.|\.da-(?:key\b|primary\b|scroll \{ --edge)).*\n/gm;
+const ROOT_FONT_SIZE = 16; // pixels; a site may have set that of its root to anything
 const OVERRIDDEN = /\b(?:lheading|paragraph|table|_backpedal|del|delLDelim|delRDelim|emStrongLDelim|emStrongRDelimAst|url):\w+,?/g;
 /** What is replaced in marked, so that esbuild finds what is never used. */
 const CUTS = [
@@ -54,7 +55,7 @@ export const light = {
     });
     onLoad({ filter: /\.css$/ }, async ({ path }) => {
       const { code } = await transform((await readFile(path, "utf8")).replace(OTHER_STYLES, "").replace(/:root\S*, /g, ""), { loader: "css", minify: true });
-      return { contents: code, loader: "text" };
+      return { contents: code.replace(/(\d*\.?\d+)rem\b/g, (_, size) => `${Math.round(size * ROOT_FONT_SIZE)}px`), loader: "text" };
     });
     onLoad({ filter: /marked\.esm\.js$/ }, async ({ path }) => ({ contents: await lexer(await readFile(path, "utf8"), path) }));
   },

@@ -21,6 +21,7 @@ from app.core.prompts import Prompts
 from app.core.turn import AnswerRecord, Calls, CitingTrace, Events, Reasoning, Request, Status, Turn, Usage
 from app.core.types import Chunk, Filters, Page
 from app.index import Store
+from app.index.ranking.fuse import read_address
 from app.index.run_history import reading
 from app.models import Embedder, Model
 from app.models.protocols import Closable
@@ -172,6 +173,14 @@ class Assistant:
         # translations make a page available in more languages
         languages = {page.language, *(chunk.language for chunk in await live.fetch(page.derived.chunk_ids))}
         return page if self.limits.admits(page.url, page.collection, languages, page.versions) else None
+
+    async def page_of_reader(self, address: str) -> Page | None:
+        """The indexed page that a reader looks at, with or without a slash or `index.html` at the end of its address; None as in `page`."""
+        bare = "".join(read_address(address))
+        for form in dict.fromkeys((address, bare, f"{bare}/", f"{bare}/index.html")):
+            if page := await self.page(form):
+                return page
+        return None
 
     async def around(self, id_: str) -> tuple[str, Chunk, str] | None:
         """The chunk between the texts before and after it on its page, empty at its ends; None outside this assistant's limits."""

@@ -2,14 +2,16 @@
 that the index answers with their own section are kept.
 """
 
+from __future__ import annotations
+
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from operator import itemgetter
-from typing import TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from app.assistants.assistant import Assistant
@@ -20,7 +22,7 @@ from app.core.gate import Shared
 from app.core.language import Language
 from app.core.log_message import LogMessage
 from app.core.turn import Message, Question, Request
-from app.core.types import Chunk, Filters
+from app.core.types import Chunk, Filters, Page
 from app.index.protocols import Generation
 from app.pipeline.registry import upto
 from app.pipeline.runner import run
@@ -35,6 +37,7 @@ MOST_TRIED = 16  # searches for each language
 
 TOP = 6  # pages for each language
 LOGGED = 1_000  # answers whose pages are counted
+KEPT = LOGGED  # pages whose questions are kept
 OFTEN = 5  # answers that cite a page, so that a single reader's questions show nowhere
 
 Item = TypeVar("Item")
@@ -49,13 +52,18 @@ class Start:
     questions: Suggestions = field(default_factory=dict)
     pages: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
 
+    def beginning(self, language: str, questions: Sequence[str]) -> Start:
+        """The same with these questions before the others in this language."""
+        ordered = dict.fromkeys((*questions, *self.questions.get(language, ())))
+        return replace(self, questions={**self.questions, language: [*ordered][:SUGGESTED]}) if questions else self
+
 
 class Suggester:
     """Suggests questions and pages of an assistant once for each generation of its index; `cited` counts pages of the last answers of an assistant."""
 
     def __init__(self, cited: Callable[[str, int], Awaitable[Counter[str]]] | None = None) -> None:
         self._cited = cited
-        self._made: dict[tuple[str, Filters], tuple[tuple[int, str], Shared[Start]]] = {}
+        self._made: dict[tuple[str, Filters, str], tuple[tuple[int, str], Shared[Any]]] = {}
         self._making = asyncio.Lock()
 
     async def of(self, assistant: Assistant, patience: float | None = None) -> Start:
@@ -64,22 +72,36 @@ class Suggester:
         Raises `StillRunning` if they aren't made after `patience` seconds; they are made all the same.
         """
         try:
-            shared = await self._of_index(assistant)
-            return await shared.get(lambda: self._make(assistant), patience)
+            return await self._once(assistant, "", lambda: self._make(assistant), patience)
         except NoIndex:
             return Start(assistant.table.suggestions)
         except AssistantError as error:  # the list of models matters more
             log.warning(LogMessage("no suggestions", assistant=assistant.id, error=error))
             return Start(assistant.table.suggestions)
 
-    async def _of_index(self, assistant: Assistant) -> Shared[Start]:
+    async def of_page(self, assistant: Assistant, page: Page, patience: float | None = None) -> Sequence[str]:
+        """Questions that this page of the index answers, in its language; none for an assistant that has questions of its own.
+
+        Raises `StillRunning` as `of` does, and `AssistantError` if the index can't be searched.
+        """
+        if assistant.table.suggestions:
+            return ()
+        return await self._once(assistant, page.url, lambda: self._make_of_page(assistant, page), patience)
+
+    async def _once(
+        self, assistant: Assistant, page: str, make: Callable[[], Coroutine[Any, Any, Item]], patience: float | None
+    ) -> Item:
         info = (await assistant.store.live()).info
         generation = (info.id, info.built_at)
-        asked = (assistant.id, assistant.limits)  # a key may be limited to some collections
-        known = self._made.get(asked)
+        asked = (assistant.id, assistant.limits, page)  # a key may be limited to some collections
+        known = self._made.pop(asked, None)
         if known is None or known[0] != generation:
-            known = self._made[asked] = (generation, Shared())
-        return known[1]
+            known = generation, Shared[Any]()
+        self._made[asked] = known
+        if len(self._made) > KEPT:
+            del self._made[next(iter(self._made))]  # that nobody has asked for longest
+        made: Item = await known[1].get(make, patience)
+        return made
 
     async def _make(self, assistant: Assistant) -> Start:
         async with self._making:
@@ -88,6 +110,10 @@ class Suggester:
             except DatabaseError:
                 cited = Counter()
             return await suggested(assistant, cited)
+
+    async def _make_of_page(self, assistant: Assistant, page: Page) -> Sequence[str]:
+        async with self._making:
+            return await suggested_of(assistant, page)
 
 
 async def suggested(assistant: Assistant, cited: Counter[str]) -> Start:
@@ -111,6 +137,17 @@ async def suggested(assistant: Assistant, cited: Counter[str]) -> Start:
         if answered := await _answered(assistant, tried, code):
             questions[code] = answered
     return Start(assistant.table.suggestions or questions, top)
+
+
+async def suggested_of(assistant: Assistant, page: Page) -> Sequence[str]:
+    """Up to `SUGGESTED` headings of the page that it is found by, those that ask or name a task first; none in a language of no answers.
+    Calls no language model.
+    """
+    language = assistant.prompts.languages.get(page.language)
+    whole = (await (await assistant.store.live()).chunks_of([page.url])).get(page.url, ())
+    chunks = [chunk for chunk in whole if chunk.language == page.language][:CENTRAL]
+    tried = _candidates(chunks, language)[:MOST_TRIED] if language else []
+    return await _answered(assistant, tried, page.language, reading=page.url)
 
 
 def _candidates(chunks: Sequence[Chunk], language: Language) -> list[tuple[str, str]]:
@@ -143,15 +180,17 @@ def _from_all_parts(items: Sequence[Item], url_of: Callable[[Item], str]) -> lis
     return [item for _, item in sorted(zip(places, items, strict=True), key=itemgetter(0))]
 
 
-async def _answered(assistant: Assistant, candidates: Sequence[tuple[str, str]], language: str) -> list[str]:
-    """The headings whose own section is found first and wouldn't be refused, one for each page."""
+async def _answered(
+    assistant: Assistant, candidates: Sequence[tuple[str, str]], language: str, reading: str = ""
+) -> list[str]:
+    """The headings whose own section is found first and wouldn't be refused, one for each page but that which the reader is `reading`."""
     headings: dict[str, str] = {}
     for url, heading in candidates:
         if len(headings) == SUGGESTED:
             break
-        if url in headings:
+        if url != reading and url in headings.values():
             continue
-        request = Request((Message("user", heading),), id="suggestion", language=language)
+        request = Request((Message("user", heading),), id="suggestion", language=language, page=reading)
         turn = await run(upto(assistant.plans.lookup, "evidence"), await assistant.begin(request))
         first = turn.hits[0].chunk if turn.hits and turn.asked.language == language else None
         if (
@@ -159,5 +198,5 @@ async def _answered(assistant: Assistant, candidates: Sequence[tuple[str, str]],
             and first.url == url
             and heading in {first.title, *(name for s in first.sections for name in s.path[-1:])}
         ):
-            headings[url] = heading
-    return list(headings.values())
+            headings[heading] = url
+    return list(headings)

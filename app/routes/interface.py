@@ -23,7 +23,7 @@ from typing_extensions import TypedDict
 from app.assistants.file import BrandTable, read_assistants
 from app.assistants.suggestions import Start, Suggester
 from app.core.brand import LARGEST, Brand, image_type, style
-from app.core.errors import RequestError, SettingsError, StoreError, quoted
+from app.core.errors import AssistantError, RequestError, SettingsError, StoreError, quoted
 from app.core.generation import GenerationInfo
 from app.http.bodies import JsonResponse, filled, unstored
 from app.index.run_history import runs_of
@@ -147,6 +147,9 @@ class InterfaceBody(TypedDict):
     reading: NotRequired[
         Annotated[Mapping[str, str], Field(description="How far the first run is, by language; empty if none runs.")]
     ]
+    page_language: NotRequired[
+        Annotated[str, Field(description="Language of the page that was named; empty if it isn't in the index.")]
+    ]
     keeps: NotRequired[Keeps]
     contact: NotRequired[
         Annotated[str, Field(description="Address of the web or of mail where people answer; empty for none.")]
@@ -161,8 +164,8 @@ class Interface:
     suggester: Suggester
     branding: Branding
 
-    async def __call__(self, request: Request) -> Response:
-        """Returns what a page needs to begin."""
+    async def __call__(self, request: Request, page: str = "") -> Response:
+        """Returns what a page needs to begin; where `page` is the address that its reader looks at, its questions come first."""
         required, people = self.service.keys.required, self.service.keys.people
         brand = await self.branding.brand()
         body: InterfaceBody = {
@@ -174,29 +177,37 @@ class Interface:
             "person": people.name(request) if people else "",
         }
         if not required or "authorization" in request.headers or (people and people.access(request)):
-            body |= await self._details(self.service.allowed(self.service.access(request)))
+            body |= await self._details(self.service.allowed(self.service.access(request)), page)
         return unstored(body)
 
-    async def _details(self, assistants: Assistants) -> InterfaceBody:
+    async def _details(self, assistants: Assistants, page: str) -> InterfaceBody:
         service, settings = self.service, self.service.settings
         info = (await service.assistants.ready()).info
         kept = service.conversations is not None
         first: dict[str, Start] = {}
         reading: Mapping[str, str] = {}
+        language, missing = "", 0
         for one in assistants.listed():
             reading = reading if info or reading else await one.still_reading()
-            with suppress(TimeoutError):  # a page that isn't there yet is worse than one without them
-                first[one.id] = await self.suggester.of(one, PATIENCE)
+            start = Start(one.table.suggestions)
+            try:  # a page that isn't there yet is worse than one without them
+                start = await self.suggester.of(one, PATIENCE)
+                with suppress(AssistantError):
+                    if page and (read := await one.page_of_reader(page)):
+                        language = language or read.language
+                        start = start.beginning(read.language, await self.suggester.of_page(one, read, 10 * PATIENCE))
+            except TimeoutError:
+                missing += 1
+            first[one.id] = start
         return {  # type: ignore[typeddict-item]  # the other fields are there already
             "languages": settings.languages,
             "default_language": settings.default_language,
-            "assistants": [
-                _described(one, info, first.get(one.id, Start(one.table.suggestions))) for one in assistants.listed()
-            ],
-            "preparing": len(first) < len(assistants.listed()),
+            "assistants": [_described(one, info, first[one.id]) for one in assistants.listed()],
+            "preparing": missing > 0,
             "model": service.assistants.model is not None,
             "reading": reading,
             "index": {"generation": info.id, "pages": info.pages, "built_at": info.built_at} if info else None,
+            "page_language": language,
             "contact": self.branding.given.contact,
             "keeps": {
                 "days": settings.retention_days if kept else 0,

@@ -30,6 +30,8 @@ PRINTERS = f"""<h1>Printers</h1><p>The house has nine printers.</p>
 <h2>How do I calibrate the heads?</h2><p>Calibrate all heads after you have changed the ink:</p><pre><code>{CODE}</code></pre>
 <p>The heads are warm after that.</p>"""
 OTHERS = {"/lamps": "Lamps", "/doors": "Doors"}
+CZECH = """<h1>Výtah</h1><p>Výtah v domě jezdí od šesti hodin ráno do desíti hodin večer a uveze čtyři osoby.</p>
+<h2>Jak přivolám výtah?</h2><p>Stiskněte tlačítko u dveří a počkejte, až se rozsvítí zelené světlo.</p>"""
 
 
 @dataclass(frozen=True)
@@ -72,7 +74,8 @@ def quoting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Quoting]:
                 for verb in ("clean", "move")
             )
             house.put(path, f"<h1>{title}</h1>{questions}")
-        done = ran(folder, "ingest", site.sitemap("/printers", *OTHERS))
+        house.put("/vytah", CZECH, language="")
+        done = ran(folder, "ingest", site.sitemap("/printers", *OTHERS, "/vytah"))
         assert done.returncode == 0, done.stderr + done.stdout
         with served(folder, "serve", port=port, DOCS_ORIGINS=site.url):
             yield house
@@ -129,3 +132,55 @@ def test_code_that_is_announced_is_shown_whole(page: Page, quoting: Quoting):
     code = finished(page).locator("blockquote pre")
     expect(code).to_be_visible()
     assert code.inner_text().count("calibrate") == 16
+
+
+def test_the_panel_begins_with_the_questions_of_its_page(page: Page, quoting: Quoting):
+    """On a page that isn't in the index, with those of the site."""
+    quoting.put("/not-indexed", "<h1>Cellar</h1>")
+    questions = page.locator("docs-assistant .da-questions button")
+    for path, asked in (("/lamps", "lamps"), ("/doors", "doors")):
+        page.goto(f"{quoting.site.url}{path}")
+        page.locator("docs-assistant .da-launch").click()
+        expect(questions.first).to_be_visible()
+        own = {f"How do I {verb} the {asked}?" for verb in ("clean", "move")}
+        assert set(questions.all_inner_texts()[:2]) == own
+    page.goto(f"{quoting.site.url}/not-indexed")
+    page.locator("docs-assistant .da-launch").click()
+    expect(questions.first).to_be_visible()
+    assert len({question.split()[-1] for question in questions.all_inner_texts()}) > 1
+
+
+def test_a_page_that_says_no_language_has_that_of_the_index(page: Page, quoting: Quoting):
+    """The browser's is English; it is used where the index doesn't know the page."""
+    quoting.put("/unknown", "<h1>Sklep</h1>", language="")
+    page.goto(f"{quoting.site.url}/vytah")
+    button = page.locator("docs-assistant .da-launch")
+    expect(button).to_have_text("Zeptat se")
+    button.click()
+    expect(page.locator("docs-assistant .da-questions button").first).to_have_text("Jak přivolám výtah?")
+    page.goto(f"{quoting.site.url}/unknown")
+    expect(button).to_have_text("Ask")
+    page.evaluate("document.documentElement.lang = 'de'")
+    expect(button).to_have_text("Fragen")
+
+
+def test_the_button_gets_the_focus_back_and_a_phone_keeps_it_in_the_panel(page: Page, quoting: Quoting):
+    """Beside the page, Tab goes on to the page, which stays of use; on a phone, the panel covers the page."""
+    page.goto(f"{quoting.site.url}/lamps")
+    button, dialog = page.locator("docs-assistant .da-launch"), page.locator("docs-assistant dialog")
+    for width in (1280, 390):
+        page.set_viewport_size({"width": width, "height": 844})
+        button.focus()
+        page.keyboard.press("Enter")
+        expect(dialog.get_by_role("textbox")).to_be_focused()
+        page.keyboard.press("Escape")
+        expect(dialog).to_be_hidden()
+        expect(button).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(dialog.locator(".da-questions button").first).to_be_visible()
+    page.evaluate("document.querySelector('main').innerHTML += '<a href=/doors>Doors</a><input>'")
+    for _ in range(20):  # those of the browser itself are outside of the page
+        page.keyboard.press("Tab")
+        assert page.evaluate("document.activeElement.tagName") in {"DOCS-ASSISTANT", "BODY"}
+    page.keyboard.press("Escape")
+    expect(button).to_be_focused()

@@ -384,10 +384,15 @@ NEAR_THE_READER = 1.1
 """Factor for pages in the section of the site where the reader is; the page itself has it twice."""
 
 
+def read_address(page: str) -> tuple[str, str]:
+    """The site and the path of the page that a reader looks at, in the form that all addresses of a page share."""
+    address = urlsplit(page)
+    return f"{address.scheme}://{address.netloc}", address.path.removesuffix("/index.html").rstrip("/")
+
+
 def near_page(page: str) -> tuple[Boost, ...]:
     """Boosts for the page at this address and for the pages beside and below it; none for a page at the top of its site."""
-    address = urlsplit(page)
-    site, path = f"{address.scheme}://{address.netloc}", address.path.removesuffix("/index.html").rstrip("/")
+    site, path = read_address(page)
     beside = path.rpartition("/")[0]
     if not path:
         return ()

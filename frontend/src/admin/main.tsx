@@ -1,5 +1,6 @@
 /** The pages of operators. They ask for a key only if the service wants one. */
 import "../shared/style.css";
+import "../shared/answers.css";
 import "./style.css";
 import { type JSX, render } from "preact";
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";

@@ -1,4 +1,5 @@
 import "../shared/style.css";
+import "../shared/answers.css";
 import "./style.css";
 import { render } from "preact";
 import { Api } from "../shared/api";

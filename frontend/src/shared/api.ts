@@ -55,6 +55,9 @@ export interface Call {
   fresh?: boolean;
 }
 
+/** The path of what the service says to who reads the page that is shown: its language, and questions that it answers. */
+export const interfaceHere = (): string => `v1/interface?page=${encodeURIComponent(location.href)}`;
+
 export class Api {
   constructor(
     /** The address that paths are relative to, with a slash at its end. */

@@ -44,7 +44,7 @@ export async function* chat(api: Api, request: ChatRequest, signal: AbortSignal,
     }
     yield* eventsOf(chunk);
   }
-  throw new ApiError("cut", "The stream ended before the answer.");
+  throw new ApiError("cut", "");
 }
 
 function* eventsOf(chunk: ChatCompletionChunk): Generator<ChatEvent> {

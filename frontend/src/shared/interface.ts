@@ -35,8 +35,8 @@ export function useLoaded<T>(api: Api, path: string): Loaded<T> {
 }
 
 /** What is still being made is asked for until it is there. */
-export function useInterface(api: Api): Loaded<InterfaceBody> {
-  const loaded = useLoaded<InterfaceBody>(api, "v1/interface");
+export function useInterface(api: Api, path = "v1/interface"): Loaded<InterfaceBody> {
+  const loaded = useLoaded<InterfaceBody>(api, path);
   const { data, reload } = loaded;
   useEffect(() => {
     if (!data?.preparing && data?.index !== null) return;

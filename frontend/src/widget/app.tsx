@@ -19,7 +19,7 @@ export interface Control {
 export function App({ options, control }: { options: Options; control: Control }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
   const [opened, setOpened] = useState({ times: 0, question: "", quietly: false });
-  const language = usePageLanguage(options.language);
+  const language = usePageLanguage(options);
   const shownLanguage = uiLanguage(language);
   const t = useLoaded(shownLanguage, TEXTS[shownLanguage]);
   const api = useMemo(() => new Api(options.service, options.key, language), [language]);

@@ -1,11 +1,12 @@
 /** What is in the panel: a greeting with first questions, or the conversation, and the field for a question. */
 import type { JSX } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { InterfaceAssistant, InterfaceBody } from "../../api";
 import { AnswerView, Questions, shown } from "../shared/answer";
+import answers from "../shared/answers.css";
 import { highlighter } from "../shared/code";
 import { Search } from "../shared/search";
-import { ApiError } from "../shared/api";
+import { ApiError, interfaceHere } from "../shared/api";
 import { Composer } from "../shared/composer";
 import { type Conversation, useConversation } from "../shared/conversation";
 import { Icon, IconButton } from "../shared/icons";
@@ -19,6 +20,9 @@ import { session } from "./session";
 
 highlighter.load = () => import("../shared/highlight");
 
+const style = new CSSStyleSheet();
+style.replaceSync(answers);
+
 interface Props {
   options: Options;
   /** How often it was opened, and what to ask at once. */
@@ -28,9 +32,9 @@ interface Props {
 
 export function Panel({ options, opened, onClose }: Props): JSX.Element {
   const { api, t } = useUi();
-  const { data: known, problem: failed, reload } = useInterface(api);
+  const { data: known, problem: failed, reload } = useInterface(api, useMemo(interfaceHere, [opened.times]));
   const info = known?.assistants ? known : null;
-  const problem = failed ?? (known && !info ? new ApiError("key", "The widget has no key.") : null);
+  const problem = failed ?? (known && !info ? new ApiError("key", "") : null);
   const assistant = info?.assistants?.find(({ id }) => id === options.assistant) ?? info?.assistants?.[0];
   const [{ conversation, forget }, setSession] = useState(() => session(api, options.assistant));
   const exchanges = useConversation(conversation);
@@ -46,6 +50,10 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
     setSearch(false);
     void conversation.ask(question, request(options, assistant, info, api.language, page), at);
   };
+  useLayoutEffect(() => {
+    const root = sheet.current!.getRootNode() as ShadowRoot;
+    root.adoptedStyleSheets = root.adoptedStyleSheets.toSpliced(1, 0, style);
+  }, []);
   useEffect(() => {
     if (!opened.quietly) field.current?.focus();
     if (!opened.question || !info || asked.current === opened.times) return;

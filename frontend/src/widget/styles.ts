@@ -2,13 +2,11 @@
 import shared from "../shared/style.css";
 import own from "./style.css";
 
-const ROOT_FONT_SIZE = 16; // pixels; a site may have set that of its root to anything
-
 /** The styles of the widget in this colour; without one, in that of the service, once it is there. */
 export function styles(color: string, service: string): CSSStyleSheet[] {
   const sheets = [shared, own, CSS.supports("color", color) ? accent(color) : ""].map((text) => {
     const sheet = new CSSStyleSheet();
-    sheet.replaceSync(text.replace(/(\d*\.?\d+)rem\b/g, (_, size: string) => `${Number(size) * ROOT_FONT_SIZE}px`));
+    sheet.replaceSync(text);
     return sheet;
   });
   if (!color) void fetch(`${service}brand.css`).then(async (found) => sheets[2]!.replace(await found.text())).catch(() => null);

@@ -147,6 +147,33 @@ async def test_a_page_waits_for_no_first_questions(tmp_path, monkeypatch):
         assert body["assistants"][0]["pages"]["en"][f"{URL}how large is a volume?"] == "How Large Is A Volume?"
 
 
+async def test_the_page_that_a_reader_looks_at_has_its_questions_first(tmp_path, monkeypatch):
+    """Whatever stands behind its address, in its language; elsewhere those of the site, and always those that the operators gave."""
+    monkeypatch.setattr(interface, "PATIENCE", 60)
+    names = [f"{verb} the {what}" for verb in ("close", "oil", "clean") for what in ("valve", "pump")]
+    pages = {name: f"To {name}, do it at noon." for name in names}
+    asked = [{"page": f"{URL}oil the valve/?x=1#y"}, {"page": "https://elsewhere.example/oil the valve"}, {}]
+    async with indexed(tmp_path, more=pages) as service, client_of(service.app) as client:
+        own, other, site = [(await client.get("/v1/interface", params=one)).json() for one in asked]
+    assert (own["page_language"], other["page_language"]) == ("en", "")
+    first, usual = own["assistants"][0]["suggestions"]["en"], site["assistants"][0]["suggestions"]["en"]
+    assert "Oil The Valve" not in usual
+    assert first == ["Oil The Valve", *usual[:3]]
+    assert other["assistants"] == site["assistants"]
+    file = tmp_path / "assistants.toml"
+    file.write_text(
+        '[[assistant]]\nid = "docs-assistant"\nsteps = ["detect", "retrieve", "relevance", "synthesize", "cite"]\n'
+        '[assistant.suggestions]\nen = ["What is new?"]\n',
+        "utf-8",
+    )
+    async with (
+        indexed(tmp_path / "b", more=pages, assistants=str(file)) as service,
+        client_of(service.app) as client,
+    ):
+        given = (await client.get("/v1/interface", params=asked[0])).json()["assistants"][0]["suggestions"]
+    assert given == {"en": ["What is new?"]}
+
+
 async def test_pages_that_many_answers_cite_come_first(tmp_path, monkeypatch):
     """Wherever they are, in the language of the reader; not those that few answers cite, and none while the log can't be read."""
     monkeypatch.setattr(interface, "PATIENCE", 60)

@@ -6,7 +6,7 @@ import { readFile } from "node:fs/promises";
 const TEXTS = ["chat", "doubts", "sources", "feedback", "problems", "search", "widget"];
 const OTHER_TEXTS = new RegExp(`^  (?!(?:${TEXTS.join("|")}):)\\w+: \\{\\n[^]*?^  \\},\\n`, "gm");
 const LANGUAGES = /^import \{ (?:type Texts, )?(\w\w) \} from "\.\/\1";\n/gm;
-const OTHER_ICONS = /^  (?:edit|link|menu|save|settings|share|trash): ".*",\n/gm;
+const OTHER_ICONS = /^  (?:edit|link|menu|save|settings|trash): ".*",\n/gm;
 const OTHER_STYLES = /^(?:@media print \{ \.|\.da-(?:key\b|primary\b|scroll \{ --edge)).*\n/gm;
 const ROOT_FONT_SIZE = 16; // pixels; a site may have set that of its root to anything
 const OVERRIDDEN = /\b(?:lheading|paragraph|table|_backpedal|del|delLDelim|delRDelim|emStrongLDelim|emStrongRDelimAst|url):\w+,?/g;

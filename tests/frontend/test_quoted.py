@@ -94,6 +94,11 @@ def test_of_a_table_the_row_that_answers_is_shown_until_all_is_wanted(page: Page
     expect(answer.locator("blockquote mark").first).to_be_in_viewport()
     expect(answer.locator(".da-card").first).to_be_in_viewport()
     expect(answer.locator(".da-thumbs")).to_be_in_viewport()
+    assert "".join(answer.locator(".da-actions").inner_text().split()) == "LinkShare"  # with one icon
+    paths = {
+        one.locator("path").get_attribute("d") for one in answer.locator(".da-actions > button", has_text="").all()[2:4]
+    }
+    assert len(paths) == 1
     page.emulate_media(media="print")
     expect(rows).to_have_count(5)
     expect(answer.get_by_role("button", name="Show all")).to_be_hidden()

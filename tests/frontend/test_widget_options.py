@@ -137,7 +137,7 @@ def test_first_questions_that_are_still_being_made_come_later(page: Page, site: 
         route.fulfill(response=response, json=body | {"preparing": len(looks) == 1})
 
     put(site, service.url, plain(service.url))
-    page.route("**/v1/interface", early)
+    page.route("**/v1/interface*", early)
     page.goto(site.url)
     page.locator("docs-assistant .da-launch").click()
     expect(page.locator("docs-assistant .da-questions button").first).to_be_visible()

@@ -123,7 +123,7 @@ function ExchangeView({ exchange, known, assistant, conversation, onAsk, onSearc
       <Question question={question} onAsk={onAsk} />
       <AnswerView exchange={exchange} model={assistant?.id ?? ""} known={known}
         onAgain={() => onAsk(question)} onRated={(rating) => conversation.change(exchange.id, { rating })} onNext={onNext} onSearch={onSearch}>
-        <CopyButton text={link} label={t.page.share} icon="link" />
+        <CopyButton text={link} label={t.page.share[1]} icon="link">{t.page.share[0]}</CopyButton>
         {!!known?.keeps?.share_days && answer.state === "done" && answer.id && <ShareButton answer={answer} />}
       </AnswerView>
     </article>

@@ -5,7 +5,7 @@ import type { AnswerLink, SharedAnswer } from "../../api";
 import { AnswerView } from "../shared/answer";
 import { asApiError } from "../shared/api";
 import { copied } from "../shared/copy";
-import { IconButton } from "../shared/icons";
+import { Icon } from "../shared/icons";
 import { useLoaded } from "../shared/interface";
 import { Problem, words } from "../shared/problems";
 import type { Answer } from "../shared/types";
@@ -29,7 +29,7 @@ export function ShareButton({ answer }: { answer: Answer }): JSX.Element {
       setSaid(problem.kind === "missing" ? t.page.shared.gone[1] : words(problem, t)[0]);
     }
   };
-  return <><IconButton icon="share" label={t.page.shared.share} onClick={share} /><span class="da-muted da-link-made" role="status">{said}</span></>;
+  return <><button type="button" class="da-icon-button" title={t.page.shared.share[1]} aria-label={t.page.shared.share[1]} onClick={share}><Icon name="link" />{t.page.shared.share[0]}</button><span class="da-muted da-link-made" role="status">{said}</span></>;
 }
 
 /** The answer of a link, which nobody can change or rate here. */

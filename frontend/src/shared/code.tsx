@@ -34,7 +34,7 @@ function useHighlighter(): Highlighter | null {
   const [, render] = useState({});
   useEffect(() => {
     if (ready) return;
-    highlighter.load?.().then((loaded) => render((ready = loaded)), (error: unknown) => console.warn("code stays without colours:", error));
+    highlighter.load?.().then((loaded) => render((ready = loaded)), console.warn);
   }, []);
   return ready;
 }

@@ -6,7 +6,7 @@ import { useUi } from "./ui";
 
 const SHOWN = 2000; // milliseconds
 
-export function CopyButton({ text, label, icon = "copy" }: { text: string; label: string; icon?: IconName }): JSX.Element {
+export function CopyButton({ text, label, icon = "copy", children }: { text: string; label: string; icon?: IconName; children?: string }): JSX.Element {
   const { t } = useUi();
   const button = useRef<HTMLButtonElement>(null);
   const [outcome, setOutcome] = useState("");
@@ -18,7 +18,7 @@ export function CopyButton({ text, label, icon = "copy" }: { text: string; label
   return (
     <>
       <button ref={button} type="button" class="da-icon-button" title={label} aria-label={label} onClick={copy}>
-        <Icon name={outcome === t.chat.copied ? "check" : icon} />
+        <Icon name={outcome === t.chat.copied ? "check" : icon} />{children}
       </button>
       <span class={outcome === t.chat.notCopied ? "da-muted" : "da-hidden"} role="status">{outcome}</span>
     </>

@@ -12,7 +12,6 @@ const PATHS = {
   again: "M20 11a8 8 0 1 0-2 6M20 5v6h-6",
   edit: "M4 20h4L19 9l-4-4L4 16zM13 7l4 4",
   link: "M10 14a4 4 0 0 0 6 .4l3-3a4 4 0 0 0-6-6l-1 1M14 10a4 4 0 0 0-6-.4l-3 3a4 4 0 0 0 6 6l1-1",
-  share: "M12 15V4M7 9l5-5 5 5M5 14v6h14v-6",
   full: "M14 4h6v6M20 4l-9 9M19 14v6H4V5h6",
   plus: "M12 5v14M5 12h14",
   menu: "M4 7h16M4 12h16M4 17h16",

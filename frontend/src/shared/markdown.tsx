@@ -64,14 +64,8 @@ class Block extends Component<{ token: Token; reading: Reading }> {
 
 function Blocks({ tokens, level }: { tokens: Token[]; level: number }): JSX.Element {
   const { rest } = useContext(Context);
-  return (
-    <>
-      {tokens.map((token, i) => {
-        const block = <BlockToken key={i} token={token} level={level} />;
-        return rest?.has(token) ? <div key={i} class="da-rest">{block}</div> : block;
-      })}
-    </>
-  );
+  const block = (token: Token, i: number) => <BlockToken key={i} token={token} level={level} />;
+  return <>{tokens.map((token, i) => (rest?.has(token) ? <div key={i} class="da-rest">{block(token, i)}</div> : block(token, i)))}</>;
 }
 
 /** The part that answers; a button shows the rest, which is always printed. */
@@ -95,19 +89,14 @@ function restOf(tokens: Token[], { mark, fold }: Reading): Set<unknown> {
   const groups: { of: unknown[]; text: string; answers: unknown }[] = [];
   const aside: unknown[] = [];
   const add = (of: unknown, text: string, answers: unknown) => {
-    const last = groups.at(-1);
-    if (!/:\W*$/.test(last?.text ?? "")) return groups.push({ of: [of], text, answers });
-    last!.of.push(of); // what is introduced stands with that
-    last!.text += text;
-    return (last!.answers ||= answers);
+    const led = /:\W*$/.test(groups.at(-1)?.text ?? "") ? groups.pop() : null; // what is introduced stands with that
+    groups.push({ of: [...(led?.of ?? []), of], text: (led?.text ?? "") + text, answers: led?.answers || answers });
   };
   const answers = (texts: string[]) => texts.some((one) => mark?.(one).length);
   for (const token of tokens as Tokens.Generic[]) {
-    const rows: Tokens.TableCell[][] = token["rows"] ?? [];
-    const textsOfRow = (row: Tokens.TableCell[]) => row.map((cell) => plain(cell.tokens));
-    const some = rows.some((row) => answers(textsOfRow(row)));
-    for (const row of rows) {
-      const texts = textsOfRow(row);
+    const rows = ((token["rows"] ?? []) as Tokens.TableCell[][]).map((row) => ({ row, texts: row.map((cell) => plain(cell.tokens)) }));
+    const some = rows.some(({ texts }) => answers(texts));
+    for (const { row, texts } of rows) {
       if (some && !answers(texts)) aside.push(row);
       else add(row, texts.join().padEnd(0.7 * texts.length * Math.max(...texts.map(({ length }) => length))), some); // the longest cell wraps
     }
@@ -175,9 +164,8 @@ function Checkbox({ checked }: { checked: boolean }): JSX.Element {
 
 function List({ list, level }: { list: Tokens.List; level: number }): JSX.Element {
   const { rest } = useContext(Context);
-  const first = Number(list.start) || 1;
   const items = list.items.map((item, i) => (
-    <li key={i} class={(item.task ? "da-task-item" : "") + (rest?.has(item) ? " da-rest" : "")} value={list.ordered ? first + i : undefined}>
+    <li key={i} class={(item.task ? "da-task-item" : "") + (rest?.has(item) ? " da-rest" : "")} value={list.ordered ? (Number(list.start) || 1) + i : undefined}>
       <Blocks tokens={item.tokens} level={level + 1} />
     </li>
   ));

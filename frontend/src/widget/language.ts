@@ -18,8 +18,8 @@ export function usePageLanguage({ language: given, service, key }: Options): str
   const [language, setLanguage] = useState(now() || navigator.language);
   useEffect(() => {
     const look = async (): Promise<void> => {
-      const { page_language: indexed } = now() ? {} : await new Api(service, key).json<InterfaceBody>(interfaceHere()).catch(() => ({}) as InterfaceBody);
-      setLanguage(now() || indexed || navigator.language);
+      const known = now() || (await new Api(service, key).json<InterfaceBody>(interfaceHere()).catch(() => null))?.page_language;
+      setLanguage(now() || known || navigator.language);
     };
     const observer = new MutationObserver(look);
     observer.observe(document.documentElement, { attributeFilter: ["lang"] });

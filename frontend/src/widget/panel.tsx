@@ -60,10 +60,7 @@ export function Panel({ options, opened, onClose }: Props): JSX.Element {
     asked.current = opened.times;
     ask(opened.question);
   }, [opened.times, info]);
-  const searchFor = (words: string) => {
-    setQuery(words);
-    setSearch(true);
-  };
+  const searchFor = (words: string) => { setQuery(words); setSearch(true); };
   const restart = () => {
     forget();
     setSession(session(api, options.assistant));

@@ -99,9 +99,9 @@ export const cs: Texts = {
     edit: "Upravit otázku",
     askInstead: "Zeptat se takto",
     cancel: "Zrušit",
-    share: "Kopírovat odkaz na tuto otázku",
+    share: ["Odkaz", "Kopírovat odkaz na tuto otázku"],
     shared: {
-      share: "Sdílet tuto odpověď",
+      share: ["Sdílet", "Sdílet tuto odpověď"],
       made: (url, day) => `${url ? `Zkopírujte tento odkaz: ${url} ` : "Odkaz je zkopírovaný. "}Kdo ho má, může otázku a odpověď číst do ${day}.`,
       note: (asked, until) => `Někdo s vámi sdílí tuto odpověď z ${asked}. Odkaz platí do ${until}.`,
       own: "Položit vlastní otázku",

@@ -100,9 +100,9 @@ export const de: Partial<Texts> = {
     edit: "Frage bearbeiten",
     askInstead: "So fragen",
     cancel: "Abbrechen",
-    share: "Link zu dieser Frage kopieren",
+    share: ["Link", "Link zu dieser Frage kopieren"],
     shared: {
-      share: "Diese Antwort teilen",
+      share: ["Teilen", "Diese Antwort teilen"],
       made: (url: string, day: string) => `${url ? `Kopieren Sie diesen Link: ${url} ` : "Link kopiert. "}Wer ihn hat, kann Frage und Antwort bis ${day} lesen.`,
       note: (asked: string, until: string) => `Jemand hat diese Antwort vom ${asked} mit Ihnen geteilt. Der Link gilt bis ${until}.`,
       own: "Eine eigene Frage stellen",

@@ -101,9 +101,9 @@ export const en = {
     edit: "Edit the question",
     askInstead: "Ask this instead",
     cancel: "Cancel",
-    share: "Copy a link to this question",
+    share: ["Link", "Copy a link to this question"] as [string, string],
     shared: {
-      share: "Share this answer",
+      share: ["Share", "Share this answer"] as [string, string],
       made: (url: string, day: string) => `${url ? `Copy this link: ${url} ` : "Link copied. "}Whoever has it can read the question and the answer until ${day}.`,
       note: (asked: string, until: string) => `Somebody shared this answer of ${asked} with you. The link works until ${until}.`,
       own: "Ask your own question",

@@ -386,6 +386,13 @@ def sure(features: Mapping[str, float]) -> bool:
     return fitted("sure").decides(features)
 
 
+def has_all(found: Found, subjects: Iterable[str]) -> bool:
+    """True if the section with the unit has each of these words: what compares two of them says something of both."""
+    chunk = found.hit.chunk
+    own = frozenset(analyse(f"{_heading(found)} {section_text(chunk, found.section)}", chunk.language))
+    return not any(own.isdisjoint(analyse(subject, chunk.language)) for subject in subjects)
+
+
 def _weight(weights: Mapping[str, float], tokens: Iterable[str]) -> float:
     own = set(tokens)
     return sum([weight for token, weight in weights.items() if token in own])

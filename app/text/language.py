@@ -44,6 +44,19 @@ def what_is_asked(text: str, language: Language) -> str:
     return " ".join(words) or telling
 
 
+def subjects(text: str, language: Language) -> list[str]:
+    """What a question joins, as "the difference between volumes and buckets" does: the telling words before and after "and", "or" or "vs". Empty
+    if it joins nothing.
+    """
+    telling, parts = frozenset(what_is_asked(text, language).split()), list[list[str]]([[]])
+    for word in text.split():
+        if fold(word).strip(PUNCTUATION) in language.shared.and_or:
+            parts.append([])
+        elif word in telling:
+            parts[-1].append(word.strip(PUNCTUATION))
+    return [" ".join(part) for part in parts] if len(parts) > 1 and all(parts) else []
+
+
 def is_smalltalk(text: str, language: Language) -> bool:
     """True if the text only greets, thanks or chats.
 

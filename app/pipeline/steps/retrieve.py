@@ -17,7 +17,7 @@ from app.core.tables import WatchedFile
 from app.core.turn import Message, OwnReply, Question, Search, Text, Turn
 from app.core.types import Candidate, Chunk, Filters, Hit, Legs, LexicalText, Query, Vector
 from app.index.protocols import Generation
-from app.index.ranking.fuse import near_page, with_indirect
+from app.index.ranking.fuse import near_page, rank, with_indirect
 from app.index.ranking.legs import offsets
 from app.index.retriever import GenerationRetriever, SearchBundle
 from app.index.vocabulary import tokens_of
@@ -25,7 +25,7 @@ from app.models import Embedder
 from app.models.guarded import is_multilingual
 from app.models.nodes import hits_of
 from app.pipeline.calls import unquoted
-from app.pipeline.conversation import Asking, Searching, ask_about, off_loop, referred, searched
+from app.pipeline.conversation import Asking, Searching, ask_about, is_brief, off_loop, referred, searched
 from app.pipeline.rewriting import (
     TOKENS_OF_KEYWORDS,
     fault_of_rewrite,
@@ -40,6 +40,7 @@ from app.text.language import (
     form_of,
     is_smalltalk,
     names_of,
+    subjects,
     what_is_asked,
     without_stopwords,
     words_outside_code,
@@ -187,9 +188,25 @@ class Retrieve(Searching):
             centres = await generation.language_centres()
             query = replace(query, language_offsets=offsets(centres, query.vector, query.language))
         bundle = SearchBundle(question.text, query=query, legs=legs)
-        hits = await self._ranked(generation, bundle)
+        hits = await self._with_subjects(turn, question, query, await self._ranked(generation, bundle))
         headed = headed_first(hits, question.text, self.prompts.language(question.language))
         return {"search": Search(query, bundle.legs or legs), "hits": headed}
+
+    async def _with_subjects(self, turn: Turn, question: Question, query: Query, hits: Sequence[Hit]) -> Sequence[Hit]:
+        """The hits; in place of the last ones, the best hit of each subject of a brief question that has no hit of its page yet."""
+        language = self.prompts.language(question.language)
+        asked = subjects(question.text, language) if is_brief(question.text, language) else []
+        own = list[Hit]()
+        for subject in asked:
+            alone = replace(query, texts=(LexicalText(query.language, subject),), vector=None, limit=1)
+            own += await rank(turn.generation, await turn.generation.search(alone), alone)
+        known = {hit.chunk.url for hit in hits}
+        new = [hit for hit in own if hit.chunk.url not in known][: max(0, len(hits) - 1)]
+        if not new:
+            return hits
+        kept = hits[: query.limit - len(new)]
+        score = max(kept[-1].fused, kept[0].fused / len(asked))  # enough to stay
+        return (*kept, *(replace(hit, fused=score, boost=1.0) for hit in new))
 
     async def _ranked(self, generation: Generation, bundle: SearchBundle) -> Sequence[Hit]:
         """The best hits of the legs; the bundle gets the legs as they were ranked."""

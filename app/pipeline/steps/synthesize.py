@@ -14,6 +14,7 @@ from app.citing.links import escaped, markdown_link, page_title
 from app.citing.sections import (
     extract,
     features_of,
+    has_all,
     nearest,
     nearest_list,
     offered_links,
@@ -37,6 +38,7 @@ from app.pipeline.conversation import (
     asked_of_pages,
     client_texts,
     earlier,
+    is_brief,
     model_for,
     numbered,
     off_loop,
@@ -50,6 +52,7 @@ from app.pipeline.conversation import (
 from app.pipeline.rewriting import new_in
 from app.pipeline.runner import Changes, Step
 from app.text.answer_language import AnswerLanguage, Verdict
+from app.text.language import subjects
 from app.text.letters import all_letters
 
 log = logging.getLogger("app.pipeline")
@@ -205,7 +208,7 @@ class Synthesize(Step):
         texts = language.texts
         legs = turn.search.legs if turn.search else Legs()
         features = features_of(found, weights, legs) if found and weights else {}
-        doubtful = bool(features) and not sure(features)
+        doubtful = bool(features) and not (sure(features) and has_all(found[0], self._subjects(turn)))
         intro = (doubtful and texts.extractive_unsure) or texts.extractive_intro
         reasons = {"failed": texts.extractive_failed, "meanwhile": texts.extractive_meanwhile}
         intro = f"{reasons.get(instead, '')} {intro}".lstrip()
@@ -214,6 +217,10 @@ class Synthesize(Step):
             *await off_loop(partial(extract, turn, found, page, intro, texts.whole_section, texts.related), size),
             Done(extractive=True, doubtful=doubtful, features=features),
         ]
+
+    def _subjects(self, turn: Turn) -> list[str]:
+        language, text = self.prompts.language(turn.asked.language), turn.asked.text
+        return subjects(text, language) if is_brief(text, language) else []
 
     def _options(self, turn: Turn) -> CallOptions:
         sampling, settings = turn.request.sampling, self._fitting

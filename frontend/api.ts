@@ -25,6 +25,17 @@ export interface AnswerLink {
   url: string;
 }
 
+export interface ByEvidence {
+  right: Share;
+  times: number;
+}
+
+export interface Calibration {
+  by: "verdicts" | "ratings" | "question_set";
+  right: Share;
+  said: "sure" | "doubted";
+}
+
 export interface ChatCompletionChunk {
   choices: ChunkChoice[];
   created: number;
@@ -137,6 +148,23 @@ export interface Entry {
 export interface ErrorList {
   data: RecentProblem[];
   object: "list";
+}
+
+export interface EvaluationBody {
+  assistant: string;
+  generation: number | null;
+  kind: string;
+  measured_at: string;
+  model: string;
+  question_set: string;
+  questions: number;
+  rows: EvaluationRow[];
+}
+
+export interface EvaluationRow {
+  language: string;
+  measures: Record<string, Measured>;
+  n: number;
 }
 
 export interface Example {
@@ -388,6 +416,12 @@ export interface LoggedTurn {
   question: string;
 }
 
+export interface Measured {
+  high: number;
+  low: number;
+  mean: number;
+}
+
 export interface Message {
   content: string;
   role: string;
@@ -439,6 +473,11 @@ export interface OutcomeRow {
   failed: number;
   language: string;
   outcome: string;
+}
+
+export interface OutcomesOfDay {
+  day: string;
+  outcomes: Record<string, number>;
 }
 
 export interface PageBody {
@@ -552,6 +591,14 @@ export interface PromptObject {
   text: string;
 }
 
+export interface QualityBody {
+  calibration: Calibration[];
+  days: OutcomesOfDay[];
+  evidence: ByEvidence[];
+  object: "quality";
+  runs: EvaluationBody[];
+}
+
 export interface QuestionObject {
   file: string;
   object: "question";
@@ -656,6 +703,14 @@ export interface SettingBody {
 export interface SettingList {
   data: SettingBody[];
   object: "list";
+}
+
+export interface Share {
+  count: number;
+  high: number | null;
+  low: number | null;
+  of: number;
+  share: number | null;
 }
 
 export interface SharedAnswer {

@@ -5,7 +5,7 @@ million questions need little memory here.
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -33,7 +33,7 @@ from sqlalchemy.sql.visitors import replacement_traverse
 
 from app.conversations.queries import turns_until
 from app.conversations.question_log import SECONDS, Asked, iso
-from app.conversations.records import REFUSED, DayFigures, KeptAnswer, LoggedQuestion, Part, PeriodFigures
+from app.conversations.records import DOUBTED, REFUSED, DayFigures, KeptAnswer, LoggedQuestion, Part, PeriodFigures
 from app.conversations.tables import TEXT_WORDS, answers, feedback, questions
 
 MOST_ELSEWHERE = 1_000
@@ -46,7 +46,6 @@ NEWEST = 10_000
 """Questions whose text is looked at before the index of words is."""
 _WORD = re.compile(r"[^\W_]+")
 UNSUPPORTED = ("marked", "unproven")
-DOUBTED = ("marked", "perhaps")
 ANSWERED = ("written", "looped", "turned", "extractive", *DOUBTED)
 FIELDS = [field.name for field in fields(LoggedQuestion) if field.name in questions.c]
 
@@ -190,20 +189,33 @@ def by_day(connection: Connection, asked: Asked) -> Sequence[DayFigures]:
     q = questions.c
     kinds = (kind(asked, "answered"), kind(asked, "refused"), q.outcome == "marked", kind(asked, "down"))
     counts = [func.count(), *(func.count().filter(one) for one in kinds), func.coalesce(func.sum(q.tokens), 0)]
-    first = connection.scalar(select(func.min(q.created)).where(q.created >= asked.since)) or asked.until
-    days = range(int(first // DAY), int(asked.until // DAY) + 1)
     found = list[DayFigures]()
-    for start in range(0, len(days), DAYS_AT_ONCE):
-        parts = [
-            select(literal(day), *counts).where(
-                *_in(replace(asked, since=max(asked.since, day * DAY), until=min(asked.until, (day + 1) * DAY)))
-            )
-            for day in days[start : start + DAYS_AT_ONCE]
-        ]
+    for days in _days(connection, asked):
+        parts = [select(literal(day), *counts).where(*_in(_within(asked, day))) for day in days]
         rows: Sequence[Any] = connection.execute(union_all(*parts)).all()
         # sums of PostgreSQL are decimals
         found += [DayFigures(iso(int(day) * DAY)[:10], *map(int, row)) for day, *row in rows if row[0]]
     return sorted(found, key=lambda one: one.day)
+
+
+def outcomes_by_day(connection: Connection, asked: Asked) -> Mapping[str, Mapping[str, int]]:
+    """The questions of each day with one, by outcome, the oldest day first."""
+    q, found = questions.c, dict[str, dict[str, int]]()
+    for days in _days(connection, asked):
+        parts = [
+            select(literal(day), q.outcome, func.count()).where(*_in(_within(asked, day))).group_by(q.outcome)
+            for day in days
+        ]
+        for day, outcome, count in connection.execute(union_all(*parts)):
+            found.setdefault(iso(int(day) * DAY)[:10], {})[outcome] = int(count)
+    return dict(sorted(found.items()))
+
+
+def rated_outcomes(connection: Connection, asked: Asked) -> Mapping[tuple[str, str], int]:
+    """Counts the rated answers of the period by outcome and rating."""
+    q = questions.c
+    query = select(q.outcome, q.rating, func.count()).where(*_in(asked), q.rating != "").group_by(q.outcome, q.rating)
+    return {(outcome, rating): count for outcome, rating, count in _rows(connection, query)}
 
 
 def of_period(connection: Connection, asked: Asked) -> PeriodFigures:
@@ -222,6 +234,19 @@ def of_period(connection: Connection, asked: Asked) -> PeriodFigures:
     at = [max(0, math.ceil(known * share) - 1) for share in (0.5, 0.95)]
     times = [connection.scalar(select(q.ms).where(*timed).order_by(q.ms).limit(1).offset(place)) for place in at]
     return PeriodFigures(*row, *times)
+
+
+def _days(connection: Connection, asked: Asked) -> Iterator[Sequence[int]]:
+    """The numbers of the days of the period since the first question, as many at a time as a statement takes."""
+    q = questions.c
+    first = connection.scalar(select(func.min(q.created)).where(q.created >= asked.since)) or asked.until
+    days = range(int(first // DAY), int(asked.until // DAY) + 1)
+    for start in range(0, len(days), DAYS_AT_ONCE):
+        yield days[start : start + DAYS_AT_ONCE]
+
+
+def _within(asked: Asked, day: int) -> Asked:
+    return replace(asked, since=max(asked.since, day * DAY), until=min(asked.until, (day + 1) * DAY))
 
 
 def logged(connection: Connection, id_: str) -> tuple[LoggedQuestion, Sequence[KeptAnswer]] | None:

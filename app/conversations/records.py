@@ -13,6 +13,8 @@ Rating = Literal["up", "down"]
 Order = Literal["asc", "desc"]
 REFUSED = ("refused", "recited", "unproven")
 """Outcomes of answers that only say that the documentation has none."""
+SURE, DOUBTED = ("written", "extractive"), ("marked", "perhaps")
+"""Outcomes of answers that readers get without a doubt, and of those with a mark or "Perhaps"."""
 T = TypeVar("T")
 
 

@@ -313,6 +313,8 @@ class ConversationStore:
     listed = _reading_all(log_figures.listed)
     by_day = _reading_all(log_figures.by_day)
     of_period = _reading(log_figures.of_period)
+    outcomes_by_day = _reading_all(log_figures.outcomes_by_day)
+    rated_outcomes = _reading(log_figures.rated_outcomes)
     logged = _reading_all(log_figures.logged)
     cited = _reading(log_figures.cited)
 

@@ -25,6 +25,7 @@ from app.core.shares import Share, share
 from app.http.bodies import JsonResponse, preferred_language, prefers
 from app.index.run_history import runs_of
 from app.routes.admin.index import state_of
+from app.routes.admin.quality import Measured
 from app.routes.description import ERRORS, Responses, json_of
 from app.routes.interface import SHARED, Branding
 from app.routes.routers import Row, router_of
@@ -70,14 +71,6 @@ class AnswerFigures(TypedDict):
     marked: Annotated[Share, Field(description="Answers a part of which no passage proves.")]
     median_ms: Annotated[int | None, Field(description="Milliseconds until the end of an answer.")]
     p95_ms: int | None
-
-
-class Measured(TypedDict):
-    """A mean over questions with its 95 % interval, 0..1."""
-
-    mean: float
-    low: float
-    high: float
 
 
 class QualityFigures(TypedDict):
@@ -221,7 +214,7 @@ def _rows(figures: FiguresBody, texts: Mapping[str, str]) -> Iterator[tuple[str,
             texts["site"],
             [
                 (texts["pages"], str(site["pages"]), built),
-                (texts["read"], *_shown(site["read"], read)),
+                (texts["read"], *_shown(site["read"], read, texts)),
                 *([(texts["unreadable"], str(site["unreadable_sites"]), read)] if site["unreadable_sites"] else []),
             ],
         )
@@ -232,9 +225,9 @@ def _rows(figures: FiguresBody, texts: Mapping[str, str]) -> Iterator[tuple[str,
             texts["answers"],
             [
                 (texts["questions"], str(answers["questions"]), dates),
-                (texts["refused"], *_shown(answers["refused"], dates)),
-                (texts["marked"], *_shown(answers["marked"], dates)),
-                *((title, f"{ms / 1000:.1f} s", dates) for title, ms in times if ms is not None),
+                (texts["refused"], *_shown(answers["refused"], dates, texts)),
+                (texts["marked"], *_shown(answers["marked"], dates, texts)),
+                *((title, f"{_number(ms / 1000, texts)} s", dates) for title, ms in times if ms is not None),
             ],
         )
     for one in figures["quality"]:
@@ -242,16 +235,29 @@ def _rows(figures: FiguresBody, texts: Mapping[str, str]) -> Iterator[tuple[str,
         yield (
             texts[one["kind"].replace(" ", "_")],
             [
-                (texts.get(name, name), f"{mean['mean']:.0%}", f"{mean['low']:.0%}–{mean['high']:.0%}, {said}")
+                (
+                    texts.get(name, name),
+                    _percent(mean["mean"], texts),
+                    f"{_percent(mean['low'], texts)}–{_percent(mean['high'], texts)}, {said}",
+                )
                 for name, mean in one["measures"].items()
             ],
         )
 
 
-def _shown(one: Share, dates: str) -> tuple[str, str]:
+def _shown(one: Share, dates: str, texts: Mapping[str, str]) -> tuple[str, str]:
     if one.share is None or one.low is None or one.high is None:
         return "–", dates
-    return f"{one.share:.1%}", f"{one.low:.1%}–{one.high:.1%} ({one.count}/{one.of}), {dates}"
+    interval = f"{_percent(one.low, texts)}–{_percent(one.high, texts)} ({one.count}/{one.of})"
+    return _percent(one.share, texts), ", ".join(filter(None, (interval, dates)))
+
+
+def _percent(part: float, texts: Mapping[str, str]) -> str:
+    return texts["percent"].format(n=_number(100 * part, texts))
+
+
+def _number(value: float, texts: Mapping[str, str]) -> str:
+    return f"{value:.1f}".replace(".", texts["decimal"])
 
 
 def _table(caption: str, rows: Rows) -> str:

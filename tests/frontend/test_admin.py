@@ -20,6 +20,7 @@ VIEWS = (
     "",
     "pages?language=en",
     "questions",
+    "quality",
     "generations",
     "runs",
     "sites",

@@ -25,7 +25,7 @@ from app.core.settings_sources import Origin
 from app.core.shown_settings import described_settings
 from app.http.bodies import filled, unstored
 from app.routes.admin import answer_models as bodies
-from app.routes.admin import keys, sites, verdicts
+from app.routes.admin import keys, quality, sites, verdicts
 from app.routes.admin import question_log as log
 from app.routes.admin.index import IndexStates
 from app.routes.admin.problems import RecentProblems
@@ -62,6 +62,7 @@ def routers(service: Service, operation: Operation, runs: Runs) -> Iterator[APIR
         ("GET", "question-log", asked.list_all, "The questions as they were asked, as JSON, CSV or JSON lines", log.LogList, None, FILES),
         ("GET", "question-log/days", asked.days, "The questions by day", log.DayList, None, {}),
         ("GET", "question-log/{id}", asked.one, "One question with its conversation", log.LoggedConversation, None, {}),
+        ("GET", "quality", quality.Quality(service), "How good answers are, and were", quality.QualityBody, None, {}),
         ("GET", "verdicts", judged.list_all, "The verdicts of editors", verdicts.VerdictList, None, {}),
         ("POST", "verdicts/{id}", judged.give, "Say that an answer is good or wrong", verdicts.VerdictBody, verdicts.VerdictRequest, {}),
         ("DELETE", "verdicts/{id}", judged.take_back, "Take a verdict back", verdicts.VerdictList, None, {}),

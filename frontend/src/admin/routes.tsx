@@ -10,6 +10,7 @@ import { Errors, Settings } from "./operation";
 import { Overview } from "./overview";
 import { Page } from "./page";
 import { Pages } from "./pages";
+import { Quality } from "./quality";
 import { Questions } from "./questions";
 import { Runs } from "./runs";
 import { Sites } from "./sites";
@@ -38,6 +39,7 @@ export interface Route {
 const ROUTES: Route[] = [
   { path: "", title: (t) => t.views.overview, view: Overview },
   { path: "questions", title: (t) => t.views.questions, view: Questions, first: true },
+  { path: "quality", title: (t) => t.views.quality, view: Quality },
   { path: "gaps", title: (t) => t.views.gaps, view: Gaps, plugin: true },
   { path: "curated", title: (t) => t.views.curated, view: Curated, plugin: true },
   { path: "ask", title: (t) => t.views.ask, view: Ask },

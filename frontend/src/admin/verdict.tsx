@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { VerdictBody } from "../../api";
 import { useUi } from "../shared/ui";
-import { Ago, Badge, Docs, Facts, submitted, useAction, useAdmin } from "./data";
+import { Ago, Badge, Docs, Facts, Select, submitted, useAction, useAdmin } from "./data";
 
 export function Given({ one }: { one: VerdictBody }): JSX.Element {
   const { t } = useAdmin();
@@ -16,12 +16,11 @@ export function Verdict({ id, had }: { id: string; had: VerdictBody | null }): J
   const { t } = useAdmin();
   const { act, busy, failure } = useAction();
   const [given, setGiven] = useState(had);
-  const [chosen, setChosen] = useState("good");
   const [answerable, setAnswerable] = useState(true);
   const path = `v1/admin/verdicts/${encodeURIComponent(id)}`;
   const send = (event: Event) => {
     const { text, lines } = submitted(event);
-    const body = { verdict: chosen, reason: text("reason"), answerable, pages: answerable ? lines("pages") : [] };
+    const body = { verdict: text("verdict"), reason: text("reason"), answerable, pages: answerable ? lines("pages") : [] };
     void act(async () => setGiven(await api.json<VerdictBody>(path, { method: "POST", body })));
   };
   const takeBack = () => void act(() => api.fetch(path, { method: "DELETE" }).then(() => setGiven(null)));
@@ -36,12 +35,7 @@ export function Verdict({ id, had }: { id: string; had: VerdictBody | null }): J
       ) : (
         <form class="ad-form" onSubmit={send}>
           <p class="da-muted">{t.verdict.text} <Docs page="evaluate#verdicts">{t.verdict.how}</Docs></p>
-          <fieldset>
-            <legend>{t.verdict.verdict}</legend>
-            {Object.entries(t.verdict.verdicts).map(([one, name]) => (
-              <label key={one} class="ad-check"><input type="radio" name="verdict" checked={chosen === one} onChange={() => setChosen(one)} /> {name}</label>
-            ))}
-          </fieldset>
+          <Select label={t.verdict.verdict} name="verdict" options={Object.entries(t.verdict.verdicts)} value="good" />
           <label class="ad-field">{t.verdict.reason}<input name="reason" maxLength={2000} /></label>
           <label class="ad-check"><input type="checkbox" checked={!answerable} onChange={(event) => setAnswerable(!event.currentTarget.checked)} /> {t.verdict.unanswerable}</label>
           {answerable && <label class="ad-field">{t.verdict.pages}<textarea name="pages" rows={2} /></label>}

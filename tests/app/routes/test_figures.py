@@ -59,7 +59,7 @@ async def test_everybody_sees_figures_with_dates_and_intervals_but_no_question(d
         programs = await client.get("/figures", headers={"accept": "application/json"})
         assert programs.json() == response.json()
         for language, title, refused in (
-            ("cs", "Čísla o službě", "20.0%8.1%–41.6% (4/20)"),
+            ("cs", "Čísla o službě", "20,0 %8,1 %–41,6 % (4/20)"),
             ("en", "Figures", "20.0%8.1%–41.6% (4/20)"),
         ):
             page = await client.get("/figures", headers={"accept": "text/html,*/*", "accept-language": language})

@@ -111,7 +111,7 @@ async def test_the_description_knows_every_route_and_never_says_422():
     admin = {"index", "generations", "rollback", "pages", "page", "chunks/{id}", "chunks/{id}/neighbours", "settings"}
     admin |= {"runs", "question-log", "question-log/days", "question-log/{id}"}
     admin |= {"curated", "curated/try", "sites", "sites/preview", "sites/pause", "sites/remove"}
-    admin |= {"keys", "keys/limits", "keys/revoke", "verdicts", "verdicts/{id}"}
+    admin |= {"keys", "keys/limits", "keys/revoke", "verdicts", "verdicts/{id}", "quality"}
     paths |= {
         f"/v1/admin/{path}"
         for path in admin | {"errors", "prompts", "gaps", "synonyms", "questions", "views", "feedback"}

@@ -7,12 +7,16 @@ from typing import Any
 
 import httpx
 import pytest
+from pydantic import TypeAdapter
 
 from app.conversations.database import Database, url_of
+from app.conversations.evaluations import keep_evaluation
 from app.conversations.queries import QuestionLog
-from app.conversations.records import Found, KeptAnswer
+from app.conversations.records import Evaluation, Found, KeptAnswer
 from app.conversations.store import DAY, ConversationStore
+from app.core.shares import share
 from app.core.turn import Source, Unsupported, Verbatim
+from app.routes.admin.quality import QualityBody
 from tests.app.routes.scripted import client_of, refused, scripted
 
 ADMIN = {"authorization": "Bearer the-admin-key-of-tests"}
@@ -122,3 +126,46 @@ async def test_a_verdict_outlives_the_retention_but_not_the_deletion_by_its_read
         assert (first.outcome, first.generation, first.statements, first.unproved) == ("marked", 3, 4, 1)
         if not deleted:
             assert kept["a2"].earlier == [["How do I create a volume as [e-mail]?", "Answer 1."]]
+
+
+async def test_quality_says_how_often_sure_answers_are_right_and_shows_the_kept_runs(database: str):
+    """By editors, by readers, and by the pages that are expected; refusals and marked answers aren't sure."""
+    async with judged(database) as (client, store):
+        await give(client, "a1", verdict="good")
+        await give(client, "a2", verdict="wrong")
+        await give(client, "a3", verdict="good")
+        await store.rate("me", "a2", "up", None)
+        means = {"page": {"mean": 0.5, "low": 0.2, "high": 0.8}}
+        rows = [
+            {"language": "en", "variant": variant, "cross": False, "n": 3, "measures": means}
+            for variant in ("all", "x")
+        ]
+        right, wrong = {"refusal": 1.0, "page": 1.0}, {"refusal": 1.0, "page": 0.0}
+        cases = [{"outcome": "written", "values": values} for values in (right, right, wrong)]
+        refused_ = [{"outcome": "refused", "values": {"refusal": 1.0, "page": None}}]
+        verdicts = Evaluation(
+            kind="eval verdicts",
+            created=NOW - 9.0,
+            n=4,
+            model="m",
+            generation=3,
+            figures={"rows": rows},
+            cases=cases + refused_,
+        )
+        groups = {"rows": rows, "groups": [{"times": 1.25, "n": 8, "right": 0.75}]}
+        for one in (verdicts, Evaluation(kind="eval refusals", created=NOW - 8.0, n=8, figures=groups)):
+            store._database.write(keep_evaluation, one)
+        response = await client.get("/v1/admin/quality?since=7d")
+        found = TypeAdapter(QualityBody).validate_json(response.content, extra="forbid")
+        assert found["days"] == [
+            {"day": "2024-10-03", "outcomes": {"marked": 1, "written": 1, "refused": 1, "curated": 1}}
+        ]
+        assert {(one["said"], one["by"]): (one["right"].count, one["right"].of) for one in found["calibration"]} == {
+            ("sure", "verdicts"): (0, 1), ("doubted", "verdicts"): (1, 1),
+            ("sure", "ratings"): (1, 1), ("doubted", "ratings"): (0, 0),
+            ("sure", "question_set"): (2, 3), ("doubted", "question_set"): (0, 0),
+        }  # fmt: skip
+        assert [(one["times"], one["right"]) for one in found["evidence"]] == [(1.25, share(6, 8))]
+        assert [(one["kind"], one["model"], len(one["rows"])) for one in found["runs"]] == [
+            ("eval verdicts", "m", 1), ("eval refusals", "", 1),
+        ]  # fmt: skip

@@ -2,7 +2,7 @@
 import { Api } from "../frontend/src/shared/api";
 import { typed } from "../frontend/src/shared/highlight";
 import { History } from "../frontend/src/shared/history";
-import { below, excerpt } from "../frontend/src/shared/markdown";
+import { below } from "../frontend/src/shared/markdown";
 import { words } from "../frontend/src/shared/problems";
 import { cells, marker } from "../frontend/src/shared/quotes";
 import { Storage } from "../frontend/src/shared/storage";
@@ -58,22 +58,25 @@ function markedCells() {
   return rows.filter((cell) => mark(cell).length);
 }
 
-/** What is shown of a section from this sentence on, and of one without a marked sentence. */
-function excerpts() {
-  const page = "# Page\n\nOf `the` page.\n\n## Own `code`\n\nFirst. [Second](a.html) one. Third.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n\n### Next\n\nFar.\n";
-  const marking = (text) => (plain) => (plain.includes(text) ? [[0, plain.length]] : []);
-  return [
-    excerpt(below("Own code", page), 500, "en", marking("Second one")),
-    excerpt(page, 15, "en", marking("4")),
-    excerpt(page, 30, "en", marking("Third")),
-    excerpt(page, 500, "en", marking("nowhere")),
-    excerpt(below("Page", page), 500, "en"),
-    below("Nothing", page),
-  ].map((text) => text.trim());
+/** What stands below a heading, and below one that isn't there. */
+function sections() {
+  const page = "# Page
+
+Of `the` page.
+
+## Own `code`
+
+First.
+
+### Next
+
+Far.
+";
+  return [below("Own code", page), below("Page", page), below("Nothing", page)].map((text) => text.trim());
 }
 
 console.log(JSON.stringify({
-  excerpts: excerpts(),
+  sections: sections(),
   cells: markedCells(),
   stopped: await ended(stop),
   left: await ended(leave),

@@ -82,14 +82,7 @@ def test_readers_see_what_ended_an_answer_and_why_their_key_is_refused(tmp_path:
         "Odpovídá stroj",
         "Eine Maschine antwortet aus der Seite der Dokumentation und verweist auf die Abschnitte.",
     ]
-    assert found["excerpts"] == [
-        "[Second](a.html) one. Third.\n\n| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |",
-        "| a | b |\n|---|---|\n| 3 | 4 |",
-        "Third.",
-        "",
-        "Of `the` page.",
-        "",
-    ]
+    assert found["sections"] == ["First.", "Of `the` page.", ""]
     assert found["cells"] == ["DOCS_PORT", "server.port", "8000", "port to listen on"]
     assert found["stopped"] == {"now": "stopped", "later": "stopped"}
     assert found["left"] == {"now": "interrupted", "later": "interrupted"}

@@ -19,7 +19,7 @@ from app.conversations.log_figures import rows_of
 from app.conversations.opening import Kept, look, open_conversations
 from app.conversations.queries import QuestionLog
 from app.conversations.question_log import Asked
-from app.conversations.records import Found, KeptAnswer, Paging, conversation_id_of
+from app.conversations.records import Found, Given, KeptAnswer, Paging, conversation_id_of
 from app.conversations.store import DAY, ConversationStore
 from app.conversations.tables import metadata, question_key, questions
 from app.core.errors import DatabaseError, DatabaseTooNew, DatabaseUnavailable, SettingsError
@@ -252,23 +252,39 @@ def test_an_older_database_is_changed_once_and_in_order(database, monkeypatch):
     own.close()
 
 
-def test_a_database_of_the_first_version_gets_the_tables_columns_and_indexes_of_the_newest(database):
+async def test_a_database_of_the_first_version_gets_the_new_tables_and_keeps_its_questions(database):
+    """Its questions have no time yet, and can be judged."""
+    async with opened(database, log=QuestionLog()) as store:
+        await store.keep(kept(1, question="Why?", found=Found(), outcome="written", sources=(SOURCE,)))
     own = Database(url_of(database, Path()))
-    own.migrate()
 
     def found(connection):
         looked = inspect(connection)
         columns, indexes = looked.get_columns("questions"), looked.get_indexes("questions")
         return {*looked.get_table_names()}, {one["name"] for one in columns}, {one["name"] for one in indexes}
 
+    def back(connection):
+        for statement in (
+            "DROP INDEX questions_by_digest",
+            "DROP TABLE verdicts",
+            "DROP TABLE evaluations",
+            "ALTER TABLE questions DROP COLUMN ms",
+            "UPDATE version SET number = 1",
+        ):
+            connection.execute(text(statement))
+
     newest = own.read(found)
-    for undone in ("DROP INDEX questions_by_digest", "ALTER TABLE questions DROP COLUMN ms", "DROP TABLE verdicts"):
-        own.write(lambda connection, undone=undone: connection.execute(text(undone)))
-    own.write(lambda connection: connection.execute(text("UPDATE version SET number = 1")))
+    own.write(back)
     assert own.read(found) != newest
-    own.migrate()
-    assert own.read(found) == newest
-    own.close()
+    async with opened(database, log=QuestionLog()) as store:
+        store.prepare()
+        assert own.read(found) == newest
+        own.close()
+        (question,) = await read(store)
+        assert (question.text, question.ms) == ("Why?", 0)
+        verdict = await store.judge("chatcmpl-1", Given(verdict="good"))
+        assert verdict is not None
+        assert [one.id for one in await store.all_verdicts()] == ["chatcmpl-1"]
 
 
 def test_a_newer_database_is_refused_by_name(database):

@@ -60,18 +60,7 @@ function markedCells() {
 
 /** What stands below a heading, and below one that isn't there. */
 function sections() {
-  const page = "# Page
-
-Of `the` page.
-
-## Own `code`
-
-First.
-
-### Next
-
-Far.
-";
+  const page = "# Page\n\nOf `the` page.\n\n## Own `code`\n\nFirst.\n\n### Next\n\nFar.\n";
   return [below("Own code", page), below("Page", page), below("Nothing", page)].map((text) => text.trim());
 }
 

@@ -191,6 +191,17 @@ def test_every_section_has_an_id():
         assert all(re.search(r" \{#[a-z][a-z-]*\}$", heading) for heading in headings), file
 
 
+def test_links_between_pages_lead_to_sections():
+    """Each link to a page, and to a section of a page, has its page and its section."""
+    for language in LANGUAGES:
+        texts = {file.stem: FENCE.sub("", read(file)) for file in (DOCS / language).glob("*.md")}
+        for name, text in texts.items():
+            for page_, anchor in re.findall(r"\]\((?:([a-z-]+)\.md)?(?:#([a-z-]+))?\)", text):
+                link = f"{name}.md: {page_}.md#{anchor}"
+                assert (page_ or name) in texts, link
+                assert not anchor or f"{{#{anchor}}}" in texts[page_ or name], link
+
+
 def test_both_ways_to_an_admin_key_are_named():
     """The setting alone isn't the only one: `docs-assistant key new` writes to the file of DOCS_KEYS."""
     admin = [ROOT / f"frontend/src/admin/texts/{language}.ts" for language in LANGUAGES]

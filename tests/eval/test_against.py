@@ -22,11 +22,11 @@ SHORT = "- Answer with two words."
 
 @pytest.fixture
 def questions(tmp_path):
-    """Fourteen questions about seven pages, and the evidence of each."""
+    """Sixteen questions about eight pages, and the evidence of each."""
     with own_set() as path:
         rows = [row for line in path.read_text("utf-8").splitlines() if (row := json.loads(line))["lang"] == "en"]
     chosen = list({(row["doc"], row["variant"]): row for row in rows if row["variant"] in {1, 2}}.values())
-    assert len(chosen) == 14
+    assert len(chosen) == 16
     write_json_lines(chosen, tmp_path / "q.jsonl")
     return tmp_path / "q.jsonl", {row["question"]: row["evidence"] for row in chosen}
 
@@ -77,8 +77,8 @@ async def test_a_prompt_change_is_one_command(tmp_path, index, questions, capsys
             return code, len(model.asked), printed.out + printed.err
 
         code, asked, text = await run("--against", "shipped")
-        assert (code, asked) == (1, 28), text
-        assert f"{mine} minus shipped, 14 questions in both" in text
+        assert (code, asked) == (1, 32), text
+        assert f"{mine} minus shipped, 16 questions in both" in text
         assert "Prompts that differ: en/synthesize.md." in text
         assert re.search(r"Became worse: 1\d questions, the 10 biggest moves", text)
         assert "DROPPED" in text.partition("FAILED")[0]

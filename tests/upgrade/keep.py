@@ -21,7 +21,7 @@ SITE = "https://docs.example.org/"
 ADMIN = {"authorization": "Bearer an-admin-key-of-tests"}
 ANSWERED, REFUSED, CURATED = "How do I create a volume?", "Who won the match?", "What does a licence cost?"
 PRICE = "It is **free** for schools."
-COMMENT = "The command has another name now."
+COMMENT, REASON = "The command has another name now.", "That was the name before May."
 KEPT = ("data", "keys.toml")
 """What an operator backs up: the index with its generations, curated answers and runs, the database of conversations, the keys."""
 
@@ -63,6 +63,7 @@ def fill(folder: Path) -> None:
         posted(client, "admin/curated", {"version": 0, "entries": [entry]})
         ids = {question: posted(client, "chat/completions", chat(question))["id"] for question in (ANSWERED, REFUSED)}
         posted(client, f"answers/{ids[ANSWERED]}/feedback", {"rating": "down", "comment": COMMENT})
+        posted(client, f"admin/verdicts/{ids[ANSWERED]}", {"verdict": "wrong", "reason": REASON})
         made = posted(client, "admin/keys", {"name": "kept", "role": "reader"})["key"]
     (folder / "data/key.txt").write_text(made, "utf-8")
 

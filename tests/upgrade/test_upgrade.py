@@ -9,7 +9,20 @@ import pytest
 
 from deploy.release import version_of
 from tests.end_to_end.program import finished, service
-from tests.upgrade.keep import ADMIN, ANSWERED, COMMENT, CURATED, HANDBOOK, PRICE, REFUSED, SITE, chat, posted, settings
+from tests.upgrade.keep import (
+    ADMIN,
+    ANSWERED,
+    COMMENT,
+    CURATED,
+    HANDBOOK,
+    PRICE,
+    REASON,
+    REFUSED,
+    SITE,
+    chat,
+    posted,
+    settings,
+)
 
 HERE = Path(__file__).parent
 KEPT = sorted(HERE.glob("*.tar.xz"))
@@ -42,6 +55,7 @@ def test_a_kept_installation_works_with_this_version(kept: Path, tmp_path: Path)
         log = client.get("/v1/admin/question-log").json()["data"]
         assert {ANSWERED, REFUSED} <= {one["question"] for one in log}
         assert COMMENT in client.get("/v1/admin/feedback").text
+        assert REASON in client.get("/v1/admin/verdicts").text
         assert not [one for one in client.get("/v1/admin/index").json()["problems"] if one["severity"] == "error"]
 
         page = tmp_path / "handbook/en/backups.md"

@@ -558,7 +558,7 @@ def test_language_appearance_and_tone_are_chosen_and_kept(page: Page, service: P
     assert "věcně" in prompt.lower()
     german = page.context.browser.new_context(locale="de-DE").new_page()
     german.goto(service.url)
-    expect(german.get_by_text("Die Antworten stammen aus")).to_be_visible()
+    expect(german.get_by_text("Eine Maschine antwortet aus")).to_be_visible()
     german.context.close()
 
 

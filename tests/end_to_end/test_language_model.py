@@ -13,7 +13,7 @@ from tests.end_to_end.asking import FAILED, QUESTIONS, SOURCES, ask, assert_link
 from tests.end_to_end.program import Program, service
 from tests.fake_llm import FakeLLM, Reply
 
-TEXT = "The second passage says it [2], the first one as well [1], and the second again [2]."
+TEXT = "The second section says it [2], the first one as well [1], and the second again [2]."
 IN_LANGUAGE = {"en": TEXT, "cs": "Druhá pasáž to říká [2], první také [1], a pak to říká druhá ještě jednou [2]."}
 ASKED = {**QUESTIONS, "cs": "Co se stane, když model neodpovídá?"}  # answered on two pages at least
 LONG = " ".join(f"word{n}" for n in range(200))

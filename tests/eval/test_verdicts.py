@@ -46,7 +46,7 @@ def judged(index: Settings, tmp_path: Path) -> tuple[Settings, Judge]:
 async def test_verdicts_become_question_sets_that_can_be_measured(judged, tmp_path, capsys):
     """Each kind as it should be answered; the newest verdict on a question counts; follow-up questions have what was said before."""
     settings, judge = judged
-    judge("What is the log of questions?", ["gaps#kept"], Given(verdict="wrong"))
+    judge("What does the log of questions keep besides the vector?", ["gaps#kept"], Given(verdict="wrong"))
     judge("what is the log of questions", ["gaps#kept"], Given(verdict="good"))
     judge("Where are the keys?", ["gaps"], Given(verdict="wrong", pages=[f"{SITE}security"]))
     judge("How many pages does it take?", ["sizing"], Given(verdict="wrong", reason="Not that."))
@@ -91,7 +91,7 @@ async def test_each_run_is_compared_with_the_one_before_and_a_worse_answer_fails
     """At first with the answers of the verdicts; the file has both answers, what is kept has no text of a question."""
     settings, judge = judged
     settings = settings.model_copy(update={"llm_url": "", "llm_model": ""})
-    judge("What is the log of questions?", ["gaps#kept"], Given(verdict="good"))
+    judge("What does the log of questions keep besides the vector?", ["gaps#kept"], Given(verdict="good"))
     judge("How do I make a backup of the index?", ["sizing"], Given(verdict="wrong", pages=[f"{SITE}backup"]))
     judge("Which wine goes with goulash and dumplings?", ["sizing"], Given(verdict="wrong", answerable=False))
     out = tmp_path / "compared.json"
@@ -131,7 +131,7 @@ async def test_each_run_is_compared_with_the_one_before_and_a_worse_answer_fails
 
 async def test_answers_that_fail_are_no_base_for_the_next_run(judged, capsys):
     settings, judge = judged
-    judge("What is the log of questions?", ["gaps#kept"], Given(verdict="good"))
+    judge("What does the log of questions keep besides the vector?", ["gaps#kept"], Given(verdict="good"))
     down = settings.model_copy(update={"llm_url": "http://127.0.0.1:9/v1", "llm_model": "m"})
     assert await command(down, "verdicts") == 1
     assert "FAILED: 1 answers" in capsys.readouterr().out

@@ -172,7 +172,7 @@ SERVING = (
     Mistake("an unknown assistant", "ask --assistant manual|x", "There is no model 'manual' here. Available: docs-assistant."),
     Mistake("an unknown persona", "ask --assistant docs-assistant:pirate|x", "Tones of docs-assistant, as docs-assistant:name, are: beginner,"),
     Mistake("eval without its question file", "eval retrieval questions.jsonl", "questions.jsonl can't be read: No such file or directory.", 2),
-    Mistake("eval with a wrong question file", "eval retrieval q.jsonl", "q.jsonl:1: 'doc' is missing or empty.", 2, files={"q.jsonl": '{"question": "x"}\n'}),
+    Mistake("eval with a wrong question file", "eval retrieval q.jsonl", "q.jsonl:1: 'lang' is missing or empty.", 2, files={"q.jsonl": '{"question": "x"}\n'}),
 )  # fmt: skip
 HTTP = (
     Mistake("a client without a key", f"{CHAT}||{ASKED}", "An API key is required: send the header", 401, settings=KEYS, indexed=True),

@@ -271,7 +271,7 @@ def test_words_of_most_pages_and_of_politeness_make_no_subject(tmp_path):
     assert {frozenset(one.text for one in cluster.examples) for cluster in clusters} == set(
         map(frozenset, asked_for.values())
     )
-    assert {one.name for one in clusters} == {"price of a Plumber licence", "training course", "volumes or buckets"}
+    assert {one.name for one in clusters} == {"price of a Plumber licence", "training course", "volumes with buckets"}
 
 
 async def test_what_readers_wrote_stands_at_the_subject(database):

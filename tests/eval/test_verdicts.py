@@ -46,7 +46,7 @@ def judged(index: Settings, tmp_path: Path) -> tuple[Settings, Judge]:
 async def test_verdicts_become_question_sets_that_can_be_measured(judged, tmp_path, capsys):
     """Each kind as it should be answered; the newest verdict on a question counts; follow-up questions have what was said before."""
     settings, judge = judged
-    judge("What does the log of questions keep besides the vector?", ["gaps#kept"], Given(verdict="wrong"))
+    judge("What is the log of questions?", ["gaps#kept"], Given(verdict="wrong"))
     judge("what is the log of questions", ["gaps#kept"], Given(verdict="good"))
     judge("Where are the keys?", ["gaps"], Given(verdict="wrong", pages=[f"{SITE}security"]))
     judge("How many pages does it take?", ["sizing"], Given(verdict="wrong", reason="Not that."))

@@ -18,7 +18,7 @@ from app.core.types import Filters
 from app.index import Store, open_store
 from app.models import Embedder, Model, open_embedder, open_model
 from app.models.postprocessor import Scores
-from app.pipeline.registry import OwnStep, StepFactory, flat, known_steps
+from app.pipeline.registry import OwnStep, StepFactory, flat, known_steps, steps
 
 
 def _once(names: list[str]) -> list[str]:
@@ -204,12 +204,17 @@ def index_settings(settings: Settings, id_: str) -> Settings:
 
 
 def read_assistants(settings: Settings) -> AssistantsFile:
-    """The configured file, else the shipped one. Raises `SettingsError` that lists the errors in it."""
+    """The configured file, else the shipped one without steps of plugins that aren't loaded. Raises `SettingsError` that lists the errors in it."""
     if settings.assistants:
         text = read_file("DOCS_ASSISTANTS", settings.assistants)
         return parsed(AssistantsFile, text, settings.assistants)
     text = files("app").joinpath("assistants.toml").read_text(encoding="utf-8")
-    return parsed(AssistantsFile, text, "the shipped assistants.toml")
+    shipped, known = parsed(AssistantsFile, text, "the shipped assistants.toml"), steps()
+    assistants = [
+        one.model_copy(update={"steps": [name for name in one.steps if not isinstance(name, str) or name in known]})
+        for one in shipped.assistants
+    ]
+    return shipped.model_copy(update={"assistants": assistants})
 
 
 MODEL_KEYS = {

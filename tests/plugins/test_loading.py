@@ -181,3 +181,11 @@ async def test_work_of_a_plugin_goes_on_while_the_service_runs_and_its_failure_i
     assert done[-1] == "ended"
     assert "work in the background has ended" in caplog.text
     assert "nothing at 8000" in caplog.text
+
+
+def test_the_shipped_assistant_does_without_steps_of_plugins_that_are_not_loaded(tmp_path: Path) -> None:
+    """Its file names the step of curated answers, which a plugin has."""
+    assert "curated" in ran("assistants", cwd=tmp_path).stdout
+    without = ran("assistants", cwd=tmp_path, DOCS_PLUGINS="formats")
+    assert (without.returncode, "curated" in without.stdout) == (0, False), without.stderr
+    assert "step: relevance" in without.stdout

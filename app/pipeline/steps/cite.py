@@ -151,6 +151,7 @@ class _Answer:
         self._began = asyncio.get_running_loop().time()
         self._quotation = None if turn.request.whole else turn.quotation  # while nothing else was shown
         self._after = ""  # what stands between it and the answer of the model, once it was shown
+        self._own = False  # whether what waits in the segments is a sentence of ours, which nobody judges
         self._since = 0.0  # when the sentence that waits began, in seconds of the clock of the event loop
 
     @property
@@ -176,6 +177,7 @@ class _Answer:
             self._quoted.append(event)
             text = quoted(event.text, self._pages)
             return await self._rest() + (_block_quote(text) if event.block else text)
+        self._own = event.own
         judged = bool(self._prover) and not event.own
         text = await self._judged(self._segments.feed(event.text), judged=judged)
         now = asyncio.get_running_loop().time()
@@ -204,7 +206,7 @@ class _Answer:
 
     async def _rest(self, doubted: Sequence[Unsupported] = ()) -> str:
         """What readers get of the end of what the model wrote, with what a step before found unproved."""
-        text = "" if self.ends else await self._judged(self._segments.rest())
+        text = "" if self.ends else await self._judged(self._segments.rest(), judged=not self._own)
         notes = [*self._prover.rest(), *self._prover.doubted(doubted)] if self._prover else []
         return text + await self._judged(notes, judged=False, ends=True)
 

@@ -147,6 +147,19 @@ async def test_quoted_text_is_left_alone() -> None:
     assert said.startswith("**A** [1]\n\nSee [7] and https://other.example.cz [1].\n\n\n**Sources**")
 
 
+async def test_what_code_writes_before_a_quotation_is_not_judged() -> None:
+    """A title with a number that no passage has stood in the list of related pages with the sign of what isn't proved."""
+    link = "\n- [Manual: 1.3 Setup under macOS](https://docs.example.org/page-2) [2] – "
+    events = await cited(
+        Text(link, own=True),
+        Text("It is quoted.", quoted=True),
+        Done(extractive=True),
+        hits=HITS,
+        step=replace(CITE, unproven="mark"),
+    )
+    assert "1.3 Setup under macOS](https://docs.example.org/page-2) [1] – It is quoted." in body(events)
+
+
 async def test_a_quoted_block_is_a_block_quote_of_the_same_blocks() -> None:
     """Code, tables and lists of a page are in it what they were, and an address in it goes where it went."""
     plain = "".join(page.read_text("utf-8") for page in sorted((Path(__file__).parents[3] / "docs/en").glob("s*.md")))

@@ -117,12 +117,13 @@ check: install-dev
 	$(BIN)/python -m tests.bill
 	$(BIN)/codespell docs_assistant app ingestion eval plugins prompts/en docs/en deploy tests examples *.md
 
-# Retrieval over our own documentation, as a table and as results/eval.html, and the gate against the kept baseline
+# Retrieval over our own documentation, as a table and as results/eval.html, the gate against the kept baseline, planted faults, and refusals
 eval: install
 	@mkdir -p results
 	@$(BIN)/docs-assistant eval docs --deep --out results/eval.json --html results/eval.html
 	@$(BIN)/docs-assistant eval gate results/eval.json --baseline eval/baseline.json
 	@$(BIN)/docs-assistant eval faults
+	@$(BIN)/docs-assistant eval refusals
 
 # After a change of the documentation: only where today's program passes over the documentation that the kept baseline
 # was measured with is the baseline written anew, so that harder pages don't hide a worse program

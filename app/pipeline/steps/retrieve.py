@@ -3,6 +3,7 @@ generation, fused into one ranking.
 """
 
 import logging
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -239,8 +240,8 @@ class Retrieve(Searching):
         """The language of a guess: that whose pages have most of the question's words; empty if they say nothing. And whether the pages of the
         question's language have all its words, which is asked of a guess and of a single word.
 
-        Code is in no language, so it only decides between equals. If the pages of both languages have all the words, these are names, whose letters
-        say nothing of a language: it is the default one then.
+        Code is in no language, so it says less than prose. If the pages of several languages have all the words as well, these are names, whose
+        letters say nothing of a language: it is the default one then.
         """
         asked, languages = turn.asked, self.prompts.languages
         text = asked.text if asked.unsure else what_is_asked(asked.text, self.prompts.language(asked.language))
@@ -251,33 +252,34 @@ class Retrieve(Searching):
         chunks = await turn.generation.fetch([id_ for ids in of.values() for id_ in ids])
         had = dict.fromkeys((asked.language, *languages), (0.0, 0.0))
         had |= await off_loop(partial(_had, text, chunks), sum(len(chunk.text) for chunk in chunks))
-        whole = [code for code in had if had[code][0] == count]
+        whole = [code for code in had if had[code][1] == count]
         if not asked.unsure:
             return "", asked.language in whole
         default = self.settings.default_language
         best = max(had, key=lambda code: (had[code], code == default, code == asked.language))
-        names = asked.language in whole and len(whole) > 1
+        names = len([code for code in whole if had[code] == had[best]]) > 1
         decided = names or had[best] > had[asked.language]
         return best if decided else "", (best if decided else asked.language) in whole
 
 
 def _had(text: str, chunks: Sequence[Chunk]) -> dict[str, tuple[float, float]]:
-    """The number of words of the text that the best chunk of each language has: in its prose, and anywhere. A stem or a
-    beginning counts half, as mistyped words have these.
+    """The number of words of the text that the chunks of each language have between them: in prose, and anywhere. In prose, a stem or a beginning
+    counts half, as mistyped words have these, and so does a word that is only in code.
     """
-    words = {
-        code: [(fold(word), analyse(word, code)) for word in runs(text)] for code in {one.language for one in chunks}
-    }
-    had = dict[str, tuple[float, float]]()
+    prose, anywhere = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for chunk in chunks:
-        prose = frozenset(analyse(" ".join(words_outside_code(chunk.text)), chunk.language))
-        in_prose, anywhere = (
-            sum(
-                1.0 if word in tokens else 0.5 * (not tokens.isdisjoint(parts)) for word, parts in words[chunk.language]
-            )
-            for tokens in (prose, frozenset(tokens_of(chunk)))
-        )
-        had[chunk.language] = max(had.get(chunk.language, (0.0, 0.0)), (in_prose, anywhere))
+        prose[chunk.language].update(analyse(" ".join(words_outside_code(chunk.text)), chunk.language))
+        anywhere[chunk.language].update(tokens_of(chunk))
+    words = [(run, fold(run)) for run in runs(text)]
+    had = dict[str, tuple[float, float]]()
+    for code, said in prose.items():
+        known = 0.0
+        for run, word in words:
+            if word in said:
+                known += 1.0
+            elif word in anywhere[code] or not said.isdisjoint(analyse(run, code)):
+                known += 0.5
+        had[code] = (known, sum(word in anywhere[code] for _, word in words))
     return had
 
 

@@ -164,20 +164,22 @@ async def test_the_time_is_found_while_question_and_keywords_are_written(
 
 
 async def test_the_pages_say_in_which_language_a_question_is_that_shows_none(generation: Generation) -> None:
-    """A mistyped word by its beginning; where the pages of both languages have as much, the guess stays."""
+    """A mistyped word by its beginning. Where the pages of both languages have as much, the default decides if they have all, else the guess."""
     step = steps(FakeEmbedder())[1]
-    for question, guess, language in (
-        ("notebooks memry", "cs", "en"),
-        ("pamet sesitu", "en", "cs"),
-        ("notebk processr", "cs", "en"),
-        ("4 GB", "cs", "cs"),
-        ("4 GB", "en", "en"),
+    for question, guess, language, sureness in (
+        ("notebooks memry", "cs", "en", 1.0),
+        ("pamet sesitu", "en", "cs", 1.0),
+        ("notebk processr", "cs", "en", 1.0),
+        ("4 GB", "cs", "en", 1.0),
+        ("4 GB", "en", "en", 1.0),
+        ("4 GB xyzzy", "cs", "cs", 0.25),
+        ("4 GB xyzzy", "en", "en", 0.25),
     ):
         asked = turn(question, guess, generation=generation, unsure=True)
         after = await run(((step,),), asked)
         assert after.search is not None
         assert after.search.query.language == after.search.query.texts[0].language == language, question
-        assert after.search.query.sureness == (1.0 if language != guess else 0.25)
+        assert after.search.query.sureness == sureness
         assert with_answer_language(after, PROMPTS.languages).asked.language == language
 
 

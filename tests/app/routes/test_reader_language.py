@@ -120,3 +120,29 @@ async def test_a_name_in_pages_of_both_languages_is_asked_in_the_default_one(tmp
             text = answer["choices"][0]["message"]["content"]
             assert next(code for begin, code in BEGINS.items() if text.startswith(begin)) == language, question
             assert answer["sources"][0]["url"].startswith(f"https://docs.example.org/{first}"), (question, client)
+
+
+async def test_names_are_asked_in_the_default_language_wherever_its_pages_have_them(tmp_path: Path) -> None:
+    """A Czech page has both names in its prose; the English pages have them apart, or only in code. A word that these lack is Czech."""
+    pages = {
+        "cs-widget": "# Vložení\n\nTakto vloží widget Docusaurus, Sphinx a další nástroje. Soubor robots.txt čte robot sám.",
+        "cs-prevod": "# Převod\n\nSkladbu převede `musicxml` a její export.",
+        "widget": "# Embedding\n\nThe widget is a button on each page, which opens the chat.",
+        "generators": "# Generators\n\nDocusaurus takes a line of its settings, and so does `sphinx` with `conf.py`.",
+        "crawling": "# Crawling\n\nThe crawler heeds `robots.txt` of each site.",
+        "exports": "# Exports\n\nExporting conversations takes a minute.",
+    }
+    async with indexed(tmp_path, with_model=False, more=pages, min_evidence=0.01) as service:
+        for question, client, language, first in (
+            ("widget docusaurus", "", "en", ("widget", "generators")),
+            ("docusaurus widget", "cs", "cs", ("cs-widget",)),
+            ("robots.txt", "", "en", ("crawling",)),
+            ("widget docusaurus robot", "", "cs", ("cs-widget",)),
+            ("export do musicxml", "", "cs", ("cs-prevod",)),
+        ):
+            answer = (await ask(service, question, client)).json()
+            text = answer["choices"][0]["message"]["content"]
+            assert next(code for begin, code in BEGINS.items() if text.startswith(begin)) == language, question
+            assert answer["sources"][0]["url"].removeprefix("https://docs.example.org/").partition("#")[0] in first, (
+                question
+            )

@@ -289,15 +289,17 @@ async def says(hit: Hit, text: str, language: str) -> bool:
 
 
 def _in_passing(words: Sequence[Word], hits: Sequence[Hit], rarity: Rarity) -> bool:
-    """True if the question has a single word besides function words, one that many texts have and no heading found.
+    """True if the question has a single word besides function words, one that many texts have and no heading found, and no name. A heading
+    has it also with another ending, as the stems of "klíč" and "klíče" differ.
 
     What "how much does it cost" asks is not said by sentences in which something costs time.
     """
-    if len(words) != 1 or rarity.known(words[0]) or not rarity.common(words[0]):
+    if len(words) != 1 or words[0].name or rarity.known(words[0]) or not rarity.common(words[0]):
         return False
     for hit in hits:
         headings = [hit.chunk.title, *(name for section in hit.chunk.sections for name in section.path)]
-        if not frozenset(analyse(" ".join(headings), hit.chunk.language)).isdisjoint(words[0].tokens):
+        headed, forms = analyse(" ".join(headings), hit.chunk.language), words[0].tokens
+        if any(token in forms or token.startswith(forms[0]) for token in headed):
             return False
     return True
 

@@ -307,6 +307,21 @@ async def test_a_common_word_alone_is_evidence_only_in_a_heading(tmp_path: Path)
         assert keywords["evidence"].share > SETTINGS.min_evidence
 
 
+async def test_a_common_name_and_a_heading_with_another_ending_are_no_passing_words(tmp_path: Path) -> None:
+    """Readers ask for a product that many pages name, and for "klíč" where the heading is "Klíče", whose stems differ."""
+    address = "https://docs.example.org"
+    texts = {"en": "Step {} sends its numbers to Grafana.", "cs": "Krok {} ověří klíč, Grafana ne."}
+    for language, text in texts.items():
+        chunks = [Chunk(f"{n}", "docs", f"{address}/{n}", 0, text.format(n), language, "") for n in range(10)]
+        async with published(tmp_path / language, [*chunks[1:], replace(chunks[0], title="Klíče")]) as judged:
+            questions = {"en": ("What is Grafana?", "What is a step?"), "cs": ("klíč", "Co je Grafana?", "krok")}[
+                language
+            ]
+            shares = [(await judge(judged, question, language))["evidence"].share for question in questions]
+        assert min(shares[:-1]) > SETTINGS.min_evidence
+        assert shares[-1] == 0.0
+
+
 async def test_an_identifier_that_one_page_has_is_evidence_though_its_parts_are_everywhere(tmp_path: Path) -> None:
     """Of an error code that no page has, the parts say as little as before."""
     texts = [f"Error LUM-{number} is reported as soon as the limit is exceeded." for number in range(1001, 1021)]

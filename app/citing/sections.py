@@ -6,11 +6,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 
-from app.citing.asked import asked_stems, weights_of
+from app.citing.asked import Weights, asked_stems, weights_of
 from app.citing.citations import BRACKET, Citations, inner
 from app.citing.links import escaped, markdown_link, page_title, untagged
 from app.core.fitted import fitted
@@ -19,7 +20,7 @@ from app.core.turn import Link, Proof, Source, Text, Turn
 from app.core.types import Chunk, Hit, Legs, Section
 from app.text.analysis import analyse, beginnings, fold, words
 from app.text.blocks import CUT, cut_short, unnumbered
-from app.text.language import what_is_asked, without_stopwords
+from app.text.language import what_is_asked, without_stopwords, words_outside_code
 from app.text.reading import Block
 from app.text.units import Unit, blocks_of, first_command, line_of, shortened, units_of
 
@@ -270,15 +271,14 @@ NEARLY = 0.3  # share of the weight of the question that the unit of a near page
 class Found:
     """The best unit of a hit, with the number of the hit in the answer.
 
-    Unless the unit itself `says` enough of what is asked, its section answers, and no sentence of it is marked. It is `on_subject` if it has a
-    word of what is asked.
+    Unless the unit itself `says` enough of what is `asked`, its section answers, and no sentence of it is marked.
     """
 
     number: int
     hit: Hit
     unit: Unit
     says: bool = True
-    on_subject: bool = True
+    asked: Weights = field(default_factory=lambda: Weights({}), compare=False)
 
     @property
     def block(self) -> Block:
@@ -304,7 +304,7 @@ async def page_of(turn: Turn, found: Sequence[Found]) -> tuple[Chunk, ...]:
     return tuple((await turn.generation.chunks_of([url])).get(url, ()))
 
 
-def ranked(hits: Sequence[Hit], weights: Mapping[str, float], language: Language) -> list[Found]:
+def ranked(hits: Sequence[Hit], weights: Weights, language: Language) -> list[Found]:
     """The best unit of each hit, the best one first: by its heading, if that is what is asked in this language, else by its words, its
     vector and the rank of the hit.
     """
@@ -335,18 +335,19 @@ def ranked(hits: Sequence[Hit], weights: Mapping[str, float], language: Language
     return sorted((_judged(found, weights, whole) for found in units), key=order, reverse=True)
 
 
-def _judged(found: Found, weights: Mapping[str, float], whole: float) -> Found:
+def _judged(found: Found, weights: Weights, whole: float) -> Found:
     weight = _weight(weights, found.unit.tokens)
-    return replace(found, says=weight >= SAYS * whole, on_subject=weight > 0 or not weights)
+    return replace(found, says=weight >= SAYS * whole, asked=weights)
 
 
-def _headed(chunk: Chunk, weights: Mapping[str, float], language: Language) -> set[int]:
-    """The indices of the sections whose heading is what is asked, and no more."""
+def _headed(chunk: Chunk, weights: Weights, language: Language) -> set[int]:
+    """The indices of the sections whose heading is what is asked, or the new words of a question that points back, and no more."""
     headings = [" ".join(section.path[-1:]) for section in chunk.sections]
+    asked = weights.keys(), weights.own.keys()
     return {
         at
         for at, heading in enumerate(headings)
-        if heading and set(analyse(what_is_asked(heading, language), language.code)) == weights.keys()
+        if heading and set(analyse(what_is_asked(heading, language), language.code)) in asked
     }
 
 
@@ -356,14 +357,16 @@ def own_language(found: Sequence[Found], language: str) -> Sequence[Found]:
     return [one for one in found if one.hit.chunk.language == language] if leads else found
 
 
-def features_of(found: Sequence[Found], weights: Mapping[str, float], legs: Legs) -> dict[str, float]:
+def features_of(found: Sequence[Found], weights: Weights, legs: Legs) -> dict[str, float]:
     """The features of the first unit, each 0 to 1, by which `sure` decides.
 
     They are how far its page stands out from the next page (`gap`); the shares of what is asked that the `unit` has, the unit with
     what stands above it (`context`), and the title and headings (`heading`); whether its chunk is the `nearest` in meaning; and
-    the inverse rank of its page by the nearest stretches (`near`). Without vectors, nothing speaks against the page.
+    the inverse rank of its page by the nearest stretches (`near`). Of a question that points back, the shares are the smaller ones of all
+    words and of its own. Without vectors, nothing speaks against the page.
     """
-    first, whole = found[0], sum(weights.values()) or 1.0
+    first = found[0]
+    of_asked = [(own, sum(own.values()) or 1.0) for own in (weights, weights.own)]
     chunk, unit, score = first.hit.chunk, first.unit, first.hit.score
     rival = max((other.hit.score for other in found if other.hit.chunk.url != chunk.url), default=0.0)
     pages = list(dict.fromkeys(one.url for one in legs.units or legs.vector)) or [chunk.url]
@@ -375,7 +378,7 @@ def features_of(found: Sequence[Found], weights: Mapping[str, float], legs: Legs
     }
     return {
         "gap": 1 - rival / score if score else 0.0,
-        **{name: _weight(weights, tokens) / whole for name, tokens in said.items()},
+        **{name: min(_weight(own, tokens) / whole for own, whole in of_asked) for name, tokens in said.items()},
         "nearest": float(chunk.id in nearest),
         "near": 1 / (1 + pages.index(chunk.url)) if chunk.url in pages else 0.0,
     }
@@ -506,10 +509,10 @@ def extract(
     further = _different(found)[1 : len(found) if turn.overview else FURTHER + 1]
     for i, other in enumerate(further):
         gap = "\n" if i else f"\n\n{also}\n\n" if also else "\n\n"
-        line = _related_line(other)
-        said.append(Text(f"{gap}- {_link(other)} [{other.number}]{' – ' if line else ''}", own=True))
-        if line:
-            said.append(Text(line, quoted=True, proof=other.proof))
+        related = _related(other)
+        said.append(Text(f"{gap}- {_link(other)} [{other.number}]{' – ' if related else ''}", own=True))
+        if related:
+            said.append(Text(line_of_unit(related), quoted=True, proof=related.proof))
     return said
 
 
@@ -540,7 +543,8 @@ def nearest_list(found: Sequence[Found], language: Language) -> str:
     """Markdown of the sections that are nearest to a question without an answer, each with its sentence if one says something of what is
     asked; empty without any.
     """
-    lines = [" – ".join(filter(None, (f"- {_link(one)}", _related_line(one)))) for one in found]
+    related = ((one, _related(one)) for one in found)
+    lines = [f"- {_link(one)}{f' – {line_of_unit(said)}' if said else ''}" for one, said in related]
     return f"\n\n{language.texts.related}\n\n" + "\n".join(lines) if lines else ""
 
 
@@ -564,11 +568,27 @@ def _link(found: Found) -> str:
     return markdown_link(name or chunk.url, chunk.link_to(found.section))
 
 
-def _related_line(found: Found) -> str:
-    """The unit as a line if it has a word of what is asked; empty for comments of code and for figures, which say nothing on their own."""
-    shown = found.on_subject and (found.block.kind != "code" or first_command(found.block))
-    line = line_of_unit(found) if shown else ""
-    return line if sum(map(str.isdigit, line)) < sum(map(str.isalpha, line)) else ""
+def _related(found: Found) -> Found | None:
+    """The unit if it is a sentence or an item, else that of its section which has most of what is asked; None if none has a word of it.
+    Rows, code and parts of sentences say nothing on their own.
+    """
+    blocks = blocks_of(found.hit.chunk)
+    options = [
+        (unit == found.unit, _weight(found.asked, unit.tokens), unit)
+        for unit in units_of(found.hit.chunk)
+        if blocks[unit.block].section == found.block.section and blocks[unit.block].kind not in {"code", "table"}
+    ]
+    for _, weight, unit in sorted(options, key=itemgetter(0, 1), reverse=True):
+        if (weight > 0 or not found.asked) and _reads_alone(line_of(found.hit.chunk, unit)):
+            return replace(found, unit=unit, says=weight >= SAYS * sum(found.asked.values()))
+    return None
+
+
+def _reads_alone(line: str) -> bool:
+    """True for a line of more words than figures and code whose brackets are all closed: it wasn't cut in a reference."""
+    figures = sum(map(str.isdigit, line)) >= sum(map(str.isalpha, line))
+    closed = all(line.count(opening) == line.count(end) for opening, end in ("()", "[]", "“”"))
+    return not figures and closed and len(words_outside_code(line)) >= FEWEST_WORDS
 
 
 def line_of_unit(found: Found) -> str:

@@ -7,7 +7,7 @@ take "dog" for Portuguese.
 
 import re
 import string
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from app.core.language import Language
 from app.core.prompts import Prompts
@@ -31,17 +31,30 @@ def without_stopwords(text: str, language: Language) -> str:
 
     In a language with few pages, the index would take "how" and "the" for rare words. Acronyms stay: CI isn't "či".
     """
-    words = text.split()
-    acronyms = set() if _is_title(words) else {word for word in words if _is_acronym(word.strip(PUNCTUATION))}
-    telling = [w for w in words if w in acronyms or fold(w).strip(PUNCTUATION) not in language.traits.stopwords]
-    return " ".join(telling or words)
+    return " ".join(_telling(text, language) or text.split())
 
 
 def what_is_asked(text: str, language: Language) -> str:
     """The question without stopwords and words that only ask, such as "mean" and "setting"; they stay if there are no others."""
     telling = without_stopwords(text, language)
-    words = [word for word in telling.split() if fold(word).strip(PUNCTUATION) not in language.questions.asking]
-    return " ".join(words) or telling
+    return " ".join(_besides(language.questions.asking, telling.split())) or telling
+
+
+def own_words(text: str, language: Language) -> str:
+    """The words by which a question that points back says something new: `what_is_asked` without words that ask for more of the same;
+    empty if there are no others.
+    """
+    return " ".join(_besides(language.questions.asking | language.questions.more, _telling(text, language)))
+
+
+def _telling(text: str, language: Language) -> list[str]:
+    words = text.split()
+    acronyms = set() if _is_title(words) else {word for word in words if _is_acronym(word.strip(PUNCTUATION))}
+    return [word for word in words if word in acronyms or _besides(language.traits.stopwords, [word])]
+
+
+def _besides(left_out: Collection[str], words: Iterable[str]) -> list[str]:
+    return [word for word in words if fold(word).strip(PUNCTUATION) not in left_out]
 
 
 def subjects(text: str, language: Language) -> list[str]:

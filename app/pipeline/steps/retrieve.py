@@ -3,11 +3,13 @@ generation, fused into one ranking.
 """
 
 import logging
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
+from app.citing.asked import CARRIED
 from app.citing.sections import headed_first
 from app.core.errors import ModelError, RequestError
 from app.core.generation import Recipe, named_versions
@@ -41,6 +43,7 @@ from app.text.language import (
     form_of,
     is_smalltalk,
     names_of,
+    own_words,
     subjects,
     what_is_asked,
     without_stopwords,
@@ -144,7 +147,6 @@ def codes_of(turn: Turn, prompts: Prompts) -> list[str]:
 GUESSED = 0.25  # share of the preference for a language if that is a guess: it only decides between equals
 OTHER_LANGUAGE_WITH_KEYWORDS = 0.85  # at least: keywords are in both languages, so a hit in either says as much
 COMPARED = 10  # of the chunks of a language, in which the words of a question are looked for
-REFERRED_WEIGHT = 0.6  # weight of the earlier question's words, relative to the new one's
 
 
 @dataclass(frozen=True)
@@ -284,23 +286,30 @@ def _had(text: str, chunks: Sequence[Chunk]) -> dict[str, tuple[float, float]]:
 
 
 async def embed(question: Question, turn: Turn, embedder: Embedder) -> Vector | None:
-    """The vector of the question, with the earlier one that it refers to, by the embedder of the index; None if that fails."""
+    """The vector of the question by the embedder of the index; None if that fails. Beside an earlier question that it refers to, it counts
+    a little more than its length says.
+    """
     try:
-        return await _embedded(question.in_context, turn.generation.info.recipe, embedder)
+        texts = (question.in_context, question.text) if question.referred else (question.text,)
+        return await _embedded(texts, turn.generation.info.recipe, embedder)
     except ModelError as error:  # the words find most pages
         log.warning(LogMessage("text not embedded, words alone decide", id=turn.request.id, error=error))
         return None
 
 
-async def _embedded(text: str, recipe: Recipe, embedder: Embedder) -> Vector:
+async def _embedded(texts: Sequence[str], recipe: Recipe, embedder: Embedder) -> Vector:
     of_index = embedder.of(recipe.embedder)
-    (vector,) = await of_index.embed_queries([text])
+    vector, *own = await of_index.embed_queries(texts)
     if len(vector) != recipe.dimension:
         raise ModelError(
             f"{of_index.name} now returns vectors of {len(vector)} numbers, but the index has {recipe.dimension}:"
             " index the sites again with `docs-assistant ingest --force`."
         )
-    return vector
+    if not own:
+        return vector
+    both = [one + CARRIED * other for one, other in zip(vector, own[0], strict=True)]
+    length = math.hypot(*both) or 1.0
+    return [number / length for number in both]
 
 
 def query_for(
@@ -319,7 +328,8 @@ def query_for(
     if keywords:
         texts += [LexicalText(code, text, settings.tuning.keyword_weight) for code, text in keywords.items()]
     elif question.referred:  # keywords already include what the conversation is about
-        texts.append(LexicalText(language, without_stopwords(question.referred, words), REFERRED_WEIGHT))
+        weight = CARRIED if own_words(question.text, words) else 1.0
+        texts.append(LexicalText(language, without_stopwords(question.referred, words), weight))
     share = settings.vector_share(language, keywords=bool(keywords))
     return Query(
         texts=tuple(texts),

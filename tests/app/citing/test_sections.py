@@ -7,15 +7,17 @@ from dataclasses import replace
 
 import pytest
 
-from app.citing.asked import asked_tokens
+from app.citing.asked import Weights, asked_tokens
 from app.citing.citations import Citations
 from app.citing.sections import (
     LONGEST_QUOTE,
+    Found,
     best_section,
     cited_links,
     extract,
     features_of,
     headed_first,
+    line_of_unit,
     own_language,
     places,
     ranked,
@@ -79,7 +81,7 @@ def extracted(
     **more: object,
 ) -> str:
     texts, asked = PROMPTS.language(language), turn(question, language, hits=hits, **more)
-    found = own_language(ranked(hits, dict.fromkeys(asked_tokens(asked, texts), 1.0), texts), language)
+    found = own_language(ranked(hits, Weights(dict.fromkeys(asked_tokens(asked, texts), 1.0)), texts), language)
     pages = tuple(hit.chunk for hit in page or hits[:1])
     return text_of(extract(asked, found, pages, texts.texts.extractive_intro, whole, also))
 
@@ -109,7 +111,7 @@ def test_a_sentence_that_says_little_of_what_is_asked_is_not_marked() -> None:
 
     def marked(question: str) -> str:
         asked = turn(question, "en", hits=(guide(),))
-        weights = dict.fromkeys(asked_tokens(asked, ENGLISH), 1.0)
+        weights = Weights(dict.fromkeys(asked_tokens(asked, ENGLISH), 1.0))
         return ranked((guide(),), weights, ENGLISH)[0].proof.sentence
 
     assert marked("Are ports closed?") == "Ports are closed until you open them."
@@ -158,16 +160,31 @@ def test_a_further_passage_has_its_line_without_the_code_below_it() -> None:
     text = extracted("How do I make the disk larger?", guide(), hit(2, step), hit(3, "```sh\nmake disk larger\n```"))
     further = text.split("[2]")[1]
     assert further.split("\n")[0] == " – Make the disk larger"
-    assert further.endswith("[3] – `make disk larger`")
+    assert further.endswith("[3]")
 
 
 @pytest.mark.parametrize("first", ["#!/bin/sh", "{", "<?php", "---", "# `make` it"])
 def test_the_line_of_code_is_one_that_says_something(first: str) -> None:
-    """A brace, a comment or the name of an interpreter is the same on all pages. Of code that has nothing else the title stands alone."""
-    code = f"```\n{first}\n\nmake disk larger\n```"
-    text = extracted("How do I make the disk larger?", guide(1, f"{GUIDE}\n\nMake the disk larger here."), hit(2, code))
-    assert text.endswith("[2] – `make disk larger`")
-    assert extracted("disk?", guide(), hit(2, f"```\n{first}\n```")).endswith("[2]")
+    """A brace, a comment or the name of an interpreter is the same on all pages."""
+    code = hit(1, f"```\n{first}\n\nmake disk larger\n```")
+    assert line_of_unit(Found(1, code, units_of(code.chunk)[0])) == "`make disk larger`"
+
+
+@pytest.mark.parametrize(
+    "best",
+    [
+        "```sh\nmake disk larger\n```",
+        "| what | how |\n|---|---|\n| disk | make it larger |",
+        'Minimum to make a disk larger").',
+        "`make disk larger`",
+    ],
+)
+def test_a_further_section_shows_a_sentence_on_what_is_asked_or_its_title_alone(best: str) -> None:
+    """Code, rows and parts of sentences say nothing on their own, however well they match."""
+    beside = "A disk of any size costs nothing."
+    for text, shown in ((f"{best}\n\n{beside}", beside), (f"{best}\n\nAnd so on it goes.", "")):
+        said = extracted("How do I make the disk larger?", guide(), hit(2, text))
+        assert said.endswith(f"[2] – {shown}" if shown else "[2]")
 
 
 def test_a_further_section_without_a_sentence_on_the_subject_is_its_title() -> None:
@@ -228,7 +245,7 @@ def test_the_best_section_is_quoted_and_the_others_have_a_line_each() -> None:
     ]
     text = extracted("When are backups of disks made, at night?", *hits)
     lines = text.split("[1]\n\nBackups exist.\n\n")[1].split("\n")
-    assert lines[0] == "- [Second](https://docs.example.org/page-2) [2] – backups of disks – at night"
+    assert lines[0] == "- [Second](https://docs.example.org/page-2) [2]"
     assert text.count("Backups of the disks are made at night.") == 2
     assert len(lines) == 5
 
@@ -253,12 +270,12 @@ def test_a_hit_that_was_moved_forward_leads_where_the_words_decide_nothing() -> 
 
 def test_a_quotation_is_sure_by_what_was_found_and_not_by_anything_alone() -> None:
     """A page that stands out with all that is asked is; a rival, other words and a page that only its words find make it less likely."""
-    weights = dict.fromkeys(analyse("disk", "en"), 1.0)
+    weights = Weights(dict.fromkeys(analyse("disk", "en"), 1.0))
     first, rival = hit(1, "A disk has 20 GB."), replace(hit(2, "Disks are round."), fused=0.9)
     alone, beside = (features_of(ranked(hits, weights, ENGLISH), weights, Legs()) for hits in ([first], [first, rival]))
     assert (alone["gap"], beside["gap"], beside["unit"]) == (1.0, pytest.approx(0.1), 1.0)
     assert sure(alone)
-    other = dict.fromkeys(analyse("banana peel", "en"), 1.0)
+    other = Weights(dict.fromkeys(analyse("banana peel", "en"), 1.0))
     assert not sure(features_of(ranked([first, rival], other, ENGLISH), other, Legs()))
     headed = hit(1, "A disk has 20 GB.", path=("How large is a disk?",))
     by_heading = features_of(ranked([headed, rival], weights, ENGLISH), weights, Legs())
@@ -275,7 +292,7 @@ def test_the_nearest_stretch_has_the_best_unit_where_words_decide_nothing() -> N
     """It was found by its vector; a unit with the words of the question still wins."""
     text = f"Disks are large. {'There are many of them here. ' * 12}\n\nVolumes grow. {'It happens at night. ' * 16}"
     near = replace(hit(1, text), stretch=1)
-    asked = [dict.fromkeys(analyse(question, "en"), 1.0) for question in ("storage", "disks")]
+    asked = [Weights(dict.fromkeys(analyse(question, "en"), 1.0)) for question in ("storage", "disks")]
     assert [ranked([near], weights, ENGLISH)[0].unit.block for weights in asked] == [1, 0]
 
 

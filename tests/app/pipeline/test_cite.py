@@ -227,7 +227,7 @@ async def test_a_refusal_of_the_model_has_no_sources() -> None:
         assert await refused(text, language=language, question="Who won?", step=proving) == (text, 0)
         heading = CITE.prompts.language(language).texts.related
         assert said.startswith(
-            f"{text}\n\n{heading}\n\n- [Storage – Limits](https://docs.example.org/page-1#limits) – Text.\n- [Page 2"
+            f"{text}\n\n{heading}\n\n- [Storage – Limits](https://docs.example.org/page-1#limits)\n- [Page 2"
         )
         assert (said.count("\n- "), told) == (3, 0), text
 

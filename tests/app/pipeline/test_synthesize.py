@@ -210,7 +210,7 @@ async def test_what_is_only_related_is_named_but_not_answered_from(llm: FakeLLM)
     text = text_of(await answer(llm, turn("Which page has text?", related=related)))
     assert text.startswith(PROMPTS.render("en", "nothing_found"))
     assert text.count("page-1") == 1
-    assert "- [Page 5](https://docs.example.org/page-5) – Text." in text
+    assert "- [Page 5](https://docs.example.org/page-5)" in text
     assert "page-6" not in text
     assert llm.calls == []
 

@@ -323,6 +323,7 @@ def test_lines_of_progress_are_understood():
     lines.advance(3)
     lines.stage("Pages", 40)
     lines.advance(1, "https://docs.example.org/a: 7 of 8")
+    lines.advance(1, "https://docs.example.org/b")  # the first page shows no speed
     assert " a second, about 1 min left, https://docs" in stream.getvalue()
     lines.stage("Publishing", 0)
     for line in stream.getvalue().splitlines():
@@ -333,6 +334,7 @@ def test_lines_of_progress_are_understood():
         ("Reading sitemaps", 3, None),
         ("Pages", 0, 40),
         ("Pages", 1, 40),
+        ("Pages", 2, 40),
         ("Publishing", 0, None),
     ]
     run.add_line("docs-assistant: 1 of 2 failed")

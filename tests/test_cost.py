@@ -102,8 +102,11 @@ def figure(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def client(tmp_path: Path, figure: str) -> AsyncIterator[httpx.AsyncClient]:
+async def client(tmp_path: Path, figure: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[httpx.AsyncClient]:
     """A client of a service that searches in an index of `pages` by the steps of a plan, and keeps answers."""
+    monkeypatch.setattr(
+        "plugins.steps.curated.FRESH", 3600.0
+    )  # on a busy machine, each question would be the first of a second
     if PLANS[figure]:
         (tmp_path / "assistants.toml").write_text(PLANS[figure], encoding="utf-8")
     named = str(tmp_path / "assistants.toml") if PLANS[figure] else ""

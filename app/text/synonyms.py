@@ -139,7 +139,7 @@ class _Place:
 
 
 def _places(text: str, language: str, synonyms: Synonyms) -> Iterator[_Place]:
-    by_stems = {_stems(phrase, language): (phrase, others) for phrase, others in synonyms}
+    by_stems = {stems_of(phrase, language): (phrase, others) for phrase, others in synonyms}
     words = list(WORD.finditer(text)) if by_stems else []
     stems = [stem(fold(word[0]), language) for word in words]
     longest = max(map(len, by_stems), default=0)
@@ -151,7 +151,8 @@ def _places(text: str, language: str, synonyms: Synonyms) -> Iterator[_Place]:
         at += count or 1
 
 
-def _stems(phrase: str, language: str) -> tuple[str, ...]:
+def stems_of(phrase: str, language: str) -> tuple[str, ...]:
+    """The stems of the words of a phrase, by which phrases are compared."""
     return tuple(stem(fold(word), language) for word in WORD.findall(phrase))
 
 

@@ -19,7 +19,7 @@ from urllib.parse import SplitResult, parse_qs, unquote, urlsplit
 from app.core.errors import AssistantError
 from app.core.log_message import LogMessage
 from app.core.settings import Settings, is_loopback
-from app.routes.admin.problems import EVERY, TIMEOUT
+from app.routes.admin.problems import EVERY, TIMEOUT, called
 from app.routes.service import Service
 from plugins.gaps.briefing import Briefing, briefing_of, yesterday
 from plugins.gaps.making import in_process
@@ -107,20 +107,11 @@ def _why(error: Exception) -> str:
 
 
 def _post(parts: SplitResult, made: Briefing) -> None:
-    import httpx
-
-    try:
-        with (
-            httpx.Client(timeout=TIMEOUT) as client,
-            client.stream(
-                "POST", parts.geturl(), json=made.body
-            ) as response,  # the status is enough: the body isn't read
-        ):
-            problem = "" if response.is_success else f"answered with status {response.status_code}."
-    except httpx.HTTPError as error:  # whose text has the address, which may be a secret
-        problem = f"can't be reached ({type(error).__name__}): check its address."
-    if problem:
-        raise NotDelivered(f"The web hook at {parts.hostname} {problem}")
+    status, failure = asyncio.run(called(parts.geturl(), made.body))
+    if failure:
+        raise NotDelivered(f"The web hook at {parts.hostname} can't be reached ({failure}): check its address.")
+    if not 200 <= status < 300:
+        raise NotDelivered(f"The web hook at {parts.hostname} answered with status {status}.")
 
 
 @dataclass

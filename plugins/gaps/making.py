@@ -20,7 +20,7 @@ from app.core.settings import Settings
 from app.index import directory_of, open_store
 from app.text.analysis import WORD, fold, stem
 from app.text.language import what_is_asked
-from app.text.synonyms import Synonyms, known_synonyms, said_in
+from app.text.synonyms import Synonyms, known_synonyms, said_in, stems_of
 from plugins.gaps.page_facts import MOST, Pages
 from plugins.gaps.question_clusters import EXAMPLES, Failed, clusters_of, tokens_of, without_chit_chat
 from plugins.gaps.records import GapReport, OutcomeRow, Reworded, SynonymProposal, Totals
@@ -147,7 +147,7 @@ def proposals(
         language = language_of.get(code)
         if language and (made := _replaced(before, after, language)):
             phrase, other, shared = made
-            key = _stems(phrase, language), _stems(other, language)
+            key = stems_of(phrase, code), stems_of(other, code)
             found[key].append((phrase, other, shared, Reworded(before, after, *ids)))
     # two questions without a common word may be about two subjects, which readers don't repeat
     made_of = [_proposal(rows) for rows in found.values() if rows[0][2] or len(rows) > 1]
@@ -170,10 +170,6 @@ def _row(words: Sequence[str], stems: Sequence[str], others: Sequence[str]) -> S
     at = [i for i, own in enumerate(stems) if own not in others]
     in_row = bool(at) and at[-1] - at[0] == len(at) - 1
     return words[at[0] : at[-1] + 1] if in_row and len(at) <= len(words) - len(at) + 1 else ()
-
-
-def _stems(phrase: str, language: Language) -> tuple[str, ...]:
-    return tuple(stem(fold(word), language.code) for word in WORD.findall(phrase))
 
 
 def _proposal(rows: Sequence[tuple[str, str, bool, Reworded]]) -> SynonymProposal:

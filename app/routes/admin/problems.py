@@ -216,22 +216,25 @@ class RunAlarm:
             yield "no_run", time.time() // period * period, late
 
     async def _tell(self, name: str, event: str, message: str) -> bool:
-        import httpx
-
         text = f"Docs Assistant{f', index {name}' if name else ''}: {message}"
         body = {"event": event, "index": name, "message": message, "text": for_chats(text)}
         hook = self.settings.tuning.run_webhook.get_secret_value()
-        try:
-            async with (
-                httpx.AsyncClient(timeout=TIMEOUT) as client,
-                client.stream("POST", hook, json=body) as response,  # the status is enough: the body isn't read
-            ):
-                problem = "" if response.is_success else f"status {response.status_code}"
-        except httpx.HTTPError as error:
-            problem = type(error).__name__  # its text has the address, which may be a secret
+        status, failure = await called(hook, body)
+        problem = failure or ("" if 200 <= status < 300 else f"status {status}")
         if problem:
             log.warning(LogMessage("the web hook of runs doesn't answer", event=event, error=problem))
         return not problem
+
+
+async def called(hook: str, body: Mapping[str, Any]) -> tuple[int, str]:
+    """The status with which a web hook answers this JSON; 0 and the name of the failure if it doesn't. The body of its answer isn't read."""
+    import httpx
+
+    try:
+        async with httpx.AsyncClient(timeout=TIMEOUT) as client, client.stream("POST", hook, json=body) as response:
+            return response.status_code, ""
+    except httpx.HTTPError as error:
+        return 0, type(error).__name__  # its text has the address, which may be a secret
 
 
 _SIGNS = str.maketrans("<>[]`*@&", "‹›()'∗＠＆")  # noqa: RUF001  # they are what it is about
